@@ -141,7 +141,7 @@ pub fn claim(
             txn.del(&due)?;
             continue;
         };
-        if !wanted(&old.kind) || !old.due_ms().is_some_and(|due_ms| due_ms <= now_ms) {
+        if !wanted(&old.kind) || old.due_ms().is_none_or(|due_ms| now_ms < due_ms) {
             continue;
         }
         let mut job = old.clone();
@@ -199,18 +199,14 @@ pub fn finish(txn: &mut dyn Txn, held: &Held, note: &str, now_ms: i64) -> Result
     job.note_down(now_ms, node, &format!("finished: {note}"));
     job.note = note.to_string();
     job.attempts = 0;
-    match job.every_ms {
-        Some(every_ms) => {
-            let every_ms = every_ms.max(1);
-            let missed = now_ms.saturating_sub(job.at_ms).max(0) / every_ms;
-            job.at_ms = job.at_ms.saturating_add((missed + 1).saturating_mul(every_ms));
-            job.state = JobState::Waiting;
-            job.progress = Value::Null;
-        }
-        None => {
-            job.state = JobState::Done;
-            job.ended_ms = Some(now_ms);
-        }
+    if let Some(every_ms) = job.every_ms.map(|it| it.max(1)) {
+        let missed = now_ms.saturating_sub(job.at_ms).max(0) / every_ms;
+        job.at_ms = job.at_ms.saturating_add((missed + 1).saturating_mul(every_ms));
+        job.state = JobState::Waiting;
+        job.progress = Value::Null;
+    } else {
+        job.state = JobState::Done;
+        job.ended_ms = Some(now_ms);
     }
     store(txn, Some(&old), &job)
 }
@@ -250,11 +246,7 @@ pub fn cancel(txn: &mut dyn Txn, id: &JobId, now_ms: i64) -> Result<(), Error> {
 }
 
 /// The jobs after `after`, by id, at most `rows_max`.
-pub fn list(
-    txn: &mut dyn Txn,
-    after: Option<&JobId>,
-    rows_max: usize,
-) -> Result<Vec<Job>, Error> {
+pub fn list(txn: &mut dyn Txn, after: Option<&JobId>, rows_max: usize) -> Result<Vec<Job>, Error> {
     let mut range = Range::prefix(&Category::Job.prefix());
     if let Some(after) = after {
         range.start = kumiko_kv::range::after(&key(after));

@@ -204,12 +204,7 @@ pub fn newest_event(
 /// Discards messages that are older than `age_ms` and below the cursor of every node that is not
 /// down. The newest message always stays: the clock is found from it. Returns how many went; call
 /// again while that is [`DISCARD_MESSAGES_MAX`].
-pub fn discard(
-    txn: &mut dyn Txn,
-    cluster: &str,
-    now_ms: i64,
-    age_ms: i64,
-) -> Result<usize, Error> {
+pub fn discard(txn: &mut dyn Txn, cluster: &str, now_ms: i64, age_ms: i64) -> Result<usize, Error> {
     let mut below = newest(txn)?;
     let members = member::list(txn, cluster)?;
     for member in members.iter().filter(|it| !matches!(it.status, Status::Down | Status::Removed)) {
@@ -244,7 +239,6 @@ pub fn discard(
 
 fn clock_of(key: &[u8]) -> Result<u64, Error> {
     let corrupt = |error| Error::corrupt(key, error);
-    let mut reader =
-        kumiko_base::category::open_as(Category::Message, key).map_err(corrupt)?;
+    let mut reader = kumiko_base::category::open_as(Category::Message, key).map_err(corrupt)?;
     reader.int::<u64>().map_err(corrupt)
 }

@@ -79,8 +79,7 @@ pub fn list(
 /// The elements of a state's key behind the type.
 fn elements(key: &[u8]) -> Result<Vec<Element>, Error> {
     let corrupt = |error| Error::corrupt(key, error);
-    let mut reader =
-        kumiko_base::category::open_as(Category::State, key).map_err(corrupt)?;
+    let mut reader = kumiko_base::category::open_as(Category::State, key).map_err(corrupt)?;
     reader.int::<u8>().map_err(corrupt)?;
     let mut elements = Vec::new();
     while let Some(element) = reader.element().map_err(corrupt)? {

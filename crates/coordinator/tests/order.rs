@@ -1,6 +1,8 @@
 //! Nodes that post and pull at random, with crashes: every node sees every message exactly once,
 //! and all see them in one order.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
 use kumiko_base::draw::{self, Draw};
 use kumiko_base::tuple::Element;
 use kumiko_coordinator::member::{self, Member};
@@ -56,7 +58,7 @@ fn run(draw: &mut Draw) {
         let index = draw.index(count);
         match draw.below(5) {
             0 | 1 => {
-                let numbers: Vec<u64> = (0..1 + draw.below(4)).map(|it| posted + it).collect();
+                let numbers: Vec<u64> = (0..=draw.below(4)).map(|it| posted + it).collect();
                 posted += numbers.len() as u64;
                 post(&engine, &mut nodes[index], &numbers);
             }

@@ -157,11 +157,13 @@ impl Job {
             ("history", Value::Array(self.history.iter().map(entry).collect())),
         ];
         for (name, part) in [("args", &self.args), ("progress", &self.progress)] {
-            let size = cbor::encode(part).map_err(|error| Error::corrupt(name.as_bytes(), error))?;
+            let size =
+                cbor::encode(part).map_err(|error| Error::corrupt(name.as_bytes(), error))?;
             limit("the arguments or the progress of a job", size.len(), PART_BYTES_MAX)?;
         }
         let fields = fields.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
-        cbor::encode(&Value::Map(fields)).map_err(|error| Error::corrupt(self.id.0.as_bytes(), error))
+        cbor::encode(&Value::Map(fields))
+            .map_err(|error| Error::corrupt(self.id.0.as_bytes(), error))
     }
 
     /// Reads a job back. `key` is for the error only.

@@ -141,7 +141,9 @@ fn every_job_takes_effect_once_whatever_happens() {
             match draw.below(4) {
                 0 | 1 => {
                     let id = node(draw.below(3) as u8);
-                    holding.extend(with(&engine, |txn| claim(txn, id, ANY, now, 50)).map(|it| it.held()));
+                    holding.extend(
+                        with(&engine, |txn| claim(txn, id, ANY, now, 50)).map(|it| it.held()),
+                    );
                 }
                 2 if !holding.is_empty() => {
                     let held = holding.remove(draw.index(holding.len()));
@@ -173,7 +175,7 @@ fn no_bytes_make_the_decoder_panic() {
     assert_eq!(Job::decode(&[], &good).unwrap(), job);
     draw::check("no_bytes_make_the_decoder_panic", 2000, |draw| {
         let mut bytes = good.clone();
-        for _ in 0..1 + draw.below(4) {
+        for _ in 0..=draw.below(4) {
             let at = draw.index(bytes.len());
             bytes[at] = draw.bits() as u8;
         }
