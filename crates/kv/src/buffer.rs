@@ -137,6 +137,11 @@ impl Buffer {
         self.cleared.iter().map(|(start, end)| Range::new(start.as_slice(), end.as_slice()))
     }
 
+    /// The ranges that conflict although nothing was written there.
+    pub fn conflicts(&self) -> &[Range] {
+        &self.conflicts
+    }
+
     /// What other transactions must not have read.
     pub fn touched(&self) -> Writes {
         Writes {

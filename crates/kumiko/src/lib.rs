@@ -1,0 +1,5 @@
+//! Kumiko, to embed: the engines, the services and the node of the program `kumiko`.
+
+pub use kumiko_base as base;
+pub use kumiko_kv as kv;
+pub use kumiko_node as node;

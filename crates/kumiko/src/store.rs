@@ -1,0 +1,29 @@
+//! How every subcommand that works on a store names and opens it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kumiko_kv::Engine;
+use kumiko_node::{Error, engine};
+
+/// Which store to work on.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// The directory of the store
+    #[arg(long, value_name = "DIR", default_value = "./kumiko-data", env = "KUMIKO_DIR")]
+    pub(crate) dir: PathBuf,
+    /// Where the keyspace lives instead: disk:DIR or postgres:URL
+    #[arg(long, value_name = "ENGINE", env = "KUMIKO_ENGINE")]
+    pub(crate) engine: Option<String>,
+}
+
+impl Args {
+    /// Opens the store, which must exist.
+    pub(crate) fn open(&self) -> Result<Arc<dyn Engine>, Error> {
+        engine::open(&self.spec(), "always")
+    }
+
+    fn spec(&self) -> String {
+        self.engine.clone().unwrap_or_else(|| format!("disk:{}", self.dir.display()))
+    }
+}

@@ -1,0 +1,10 @@
+//! The lattice database: values that many sites write at once and that converge by themselves.
+//!
+//! Pure: time and randomness are arguments, nothing here opens a socket or a file.
+//!
+//! Read [`cell`] first (values, their one encoding, their ids).
+
+pub mod cell;
+mod error;
+
+pub use error::Error;

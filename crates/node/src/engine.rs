@@ -1,0 +1,16 @@
+//! Opens the engine that a setting names.
+
+use std::sync::Arc;
+
+use kumiko_kv::{Engine, Memory};
+
+use crate::Error;
+
+/// Opens `spec`: `memory`, `disk:DIR`, ... as the setting `engine` takes it.
+pub fn open(spec: &str, _durability: &str) -> Result<Arc<dyn Engine>, Error> {
+    let (kind, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    match (kind, rest) {
+        ("memory", "") => Ok(Arc::new(Memory::new())),
+        _ => Err(Error::invalid(format!("there is no engine \"{spec}\" in this build"))),
+    }
+}
