@@ -76,9 +76,10 @@ impl Index {
     }
 
     fn to_value(&self) -> Result<Value, Error> {
-        let paths = self.paths.iter().map(|(path, down)| {
-            Value::Array(vec![Value::Text(path.clone()), Value::Bool(*down)])
-        });
+        let paths = self
+            .paths
+            .iter()
+            .map(|(path, down)| Value::Array(vec![Value::Text(path.clone()), Value::Bool(*down)]));
         let mut fields = vec![
             ("name".into(), Value::Text(self.name.clone())),
             ("paths".into(), Value::Array(paths.collect())),

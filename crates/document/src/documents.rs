@@ -21,8 +21,8 @@ use crate::{Error, Work, index};
 
 /// The payload of one fragment: under the engine's limit, with room for what it adds.
 pub const FRAGMENT_BYTES: usize = 90_000;
-/// The longest document, as CBOR. One transaction must hold it twice: its fragments, and the note
-/// of the change.
+/// The longest document, as CBOR. One transaction must hold it with its keys and index entries; a
+/// document this long is not repeated in the change log.
 pub const DOCUMENT_BYTES_MAX: usize = 9_000_000;
 
 const NOTE: [u8; 2] = [0xFF, 0x01];
@@ -30,6 +30,7 @@ const NOTE: [u8; 2] = [0xFF, 0x01];
 const _: () = {
     assert!(FRAGMENT_BYTES < VALUE_BYTES_MAX);
     assert!(DOCUMENT_BYTES_MAX < kumiko_base::limits::TXN_BYTES_MAX);
+    assert!(crate::feed::IMAGE_BYTES_MAX < DOCUMENT_BYTES_MAX);
 };
 
 /// The id of a document, which must have one.

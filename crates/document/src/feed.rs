@@ -381,11 +381,7 @@ pub fn newest(txn: &mut dyn Txn) -> Result<u64, Error> {
 /// # Errors
 ///
 /// `HistoryLost` if some of them were discarded.
-pub fn read(
-    txn: &mut dyn Txn,
-    after: u64,
-    bytes_max: usize,
-) -> Result<Vec<(u64, Change)>, Error> {
+pub fn read(txn: &mut dyn Txn, after: u64, bytes_max: usize) -> Result<Vec<(u64, Change)>, Error> {
     if after < counter(txn, TRIMMED, Read::Snapshot)? {
         return Err(Error::HistoryLost);
     }

@@ -64,9 +64,7 @@ impl Test {
             Test::Le(limit) => compared(limit, std::cmp::Ordering::is_le) || same_nan(value, limit),
             Test::Gt(limit) => compared(limit, std::cmp::Ordering::is_gt),
             Test::Ge(limit) => compared(limit, std::cmp::Ordering::is_ge) || same_nan(value, limit),
-            Test::In(wanted) => {
-                wanted.iter().any(|wanted| Test::Eq(wanted.clone()).holds(value))
-            }
+            Test::In(wanted) => wanted.iter().any(|wanted| Test::Eq(wanted.clone()).holds(value)),
             Test::Prefix(prefix) => {
                 matches!(value, Some(Value::Text(text)) if text.starts_with(prefix.as_str()))
             }

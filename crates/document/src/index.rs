@@ -83,9 +83,7 @@ fn exact(
             fields.push((n.to_string(), (*value).clone()));
         }
     }
-    let bytes = cbor::encode(&Value::Map(fields))?;
-    // A value too long to be kept beside its key is looked up in the document instead.
-    Ok(bytes)
+    Ok(cbor::encode(&Value::Map(fields))?)
 }
 
 fn decode_parts(index: &Index, bytes: &[u8]) -> Option<Vec<Value>> {
@@ -315,9 +313,10 @@ fn build(
             take_in(work, collection, &mut index, &place, &document)?;
             progress.documents += 1;
         }
-        match page.rest {
-            Some(rest) => progress.next = rest.start,
-            None => (progress.range, progress.next) = (progress.range + 1, Vec::new()),
+        if let Some(rest) = page.rest {
+            progress.next = rest.start;
+        } else {
+            (progress.range, progress.next) = (progress.range + 1, Vec::new());
         }
         if left == 0 && (progress.range as usize) < ranges.len() {
             progress.multikey = index.multikey.clone();

@@ -71,11 +71,7 @@ impl Number {
 
     /// An integer.
     pub fn from_i64(it: i64) -> Number {
-        Number::Finite {
-            negative: it < 0,
-            coefficient: u128::from(it.unsigned_abs()),
-            exponent: 0,
-        }
+        Number::Finite { negative: it < 0, coefficient: u128::from(it.unsigned_abs()), exponent: 0 }
     }
 
     /// A float, rounded to 34 digits.
@@ -86,7 +82,7 @@ impl Number {
         if it.is_infinite() {
             return Number::Infinite(it < 0.0);
         }
-        if it.trunc() == it && it.abs() < 9.0e18 {
+        if it.fract() == 0.0 && it.abs() < 9.0e18 {
             return Number::from_i64(it as i64);
         }
         let text = format!("{:.33e}", it.abs());
@@ -182,7 +178,7 @@ impl Number {
             (
                 Number::Finite { negative, coefficient: a, exponent: ax },
                 Number::Finite { coefficient: b, exponent: bx, .. },
-            ) => {
+            ) if a != 0 => {
                 let order = compare_magnitude((a, ax), (b, bx));
                 if negative { order.reverse() } else { order }
             }
@@ -202,7 +198,7 @@ impl Number {
     }
 
     /// The sum. Exact up to 34 digits, then rounded down.
-    pub fn add(self, other: Number) -> Number {
+    pub fn plus(self, other: Number) -> Number {
         let (a, b) = match (self, other) {
             (Number::NaN, _) | (_, Number::NaN) => return Number::NaN,
             (Number::Infinite(a), Number::Infinite(b)) if a != b => return Number::NaN,
@@ -223,7 +219,7 @@ impl Number {
     }
 
     /// The product. Exact up to 34 digits, then rounded down.
-    pub fn multiply(self, other: Number) -> Number {
+    pub fn times(self, other: Number) -> Number {
         let (mut a, mut b) = match (self, other) {
             (Number::NaN, _) | (_, Number::NaN) => return Number::NaN,
             (Number::Infinite(sign), it) | (it, Number::Infinite(sign)) => {
@@ -246,7 +242,7 @@ impl Number {
     }
 
     /// The quotient, rounded down to 34 digits; by zero it is infinite or not a number.
-    pub fn divide(self, other: Number) -> Number {
+    pub fn over(self, other: Number) -> Number {
         let (a, b) = match (self, other) {
             (Number::NaN, _) | (_, Number::NaN) => return Number::NaN,
             (Number::Infinite(_), Number::Infinite(_)) => return Number::NaN,
@@ -300,7 +296,7 @@ impl Number {
 /// Writes the bytes of a positive number and says its class (first byte - 20).
 fn encode_magnitude(coefficient: u128, exponent: i32, out: &mut Vec<u8>) -> u8 {
     let adjusted = exponent + digit_count(coefficient) as i32 - 1;
-    let whole = if adjusted < 0 || 19 < adjusted {
+    let whole = if !(0..=19).contains(&adjusted) {
         None
     } else if 0 <= exponent {
         let whole = coefficient * 10_u128.pow(exponent as u32);
@@ -356,9 +352,8 @@ pub fn decode_integer(bytes: &[u8]) -> Option<(i64, usize)> {
     if body[length] ^ flip != 0 {
         return None;
     }
-    let whole = body[..length].iter().fold(0_i128, |sum, byte| {
-        (sum << 8) | i128::from(*byte ^ flip)
-    });
+    let whole =
+        body[..length].iter().fold(0_i128, |sum, byte| (sum << 8) | i128::from(*byte ^ flip));
     let whole = i64::try_from(if negative { -whole } else { whole }).ok()?;
     Some((whole, length + 2))
 }
@@ -566,10 +561,10 @@ mod tests {
     fn arithmetic() {
         let d = |text: &str| Number::from_decimal(&decimal_parse(text).unwrap());
         let show = |it: Number| decimal_text(&it.to_decimal());
-        assert_eq!(show(d("1.10").add(d("1.10"))), "2.20");
-        assert_eq!(show(d("1.5").multiply(d("-4"))), "-6.0");
-        assert_eq!(show(d("1").divide(d("8"))), "0.125");
-        assert_eq!(show(d("1").divide(d("0"))), "Infinity");
+        assert_eq!(show(d("1.10").plus(d("1.10"))), "2.20");
+        assert_eq!(show(d("1.5").times(d("-4"))), "-6.0");
+        assert_eq!(show(d("1").over(d("8"))), "0.125");
+        assert_eq!(show(d("1").over(d("0"))), "Infinity");
         assert_eq!(d("0.1").compare(Number::from_f64(0.1)), Ordering::Less);
     }
 }

@@ -52,7 +52,7 @@ fn class_byte(value: &Value) -> u8 {
         Value::MinKey => MIN_KEY,
         Value::Null => NULL,
         Value::Text(_) | Value::RawText(_) => TEXT,
-        Value::Map(_) => MAP,
+        Value::Map(_) | Value::Pairs(_) => MAP,
         Value::Array(_) => ARRAY,
         Value::Bytes(_) | Value::Binary(..) | Value::Uuid(_) => BYTES,
         Value::ObjectId(_) => OBJECT_ID,
@@ -202,9 +202,13 @@ fn encode_body(value: &Value, out: &mut Vec<u8>) {
             out.push(0);
         }
         Value::Array(elements) => {
-            elements.iter().for_each(|element| encode(element, out));
+            for element in elements {
+                encode(element, out);
+            }
             out.push(0);
         }
+        // Never in a document, so its inside decides nothing.
+        Value::Pairs(_) => out.push(0),
         Value::ObjectId(id) => out.extend_from_slice(id),
         Value::DateTime(ms) => {
             out.extend_from_slice(&(ms.cast_unsigned() ^ (1 << 63)).to_be_bytes());

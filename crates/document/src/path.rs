@@ -36,12 +36,12 @@ pub fn visit<'a>(
         Some((part, rest)) => (part, Some(rest)),
         None => (path, None),
     };
-    let go = |found: Option<&'a Value>, each: &mut dyn FnMut(Option<&'a Value>) -> bool| {
-        match (found, rest) {
-            (found, None) => each(found),
-            (Some(found), Some(rest)) => visit(found, rest, each),
-            (None, Some(_)) => each(None),
-        }
+    let go = |found: Option<&'a Value>, each: &mut dyn FnMut(Option<&'a Value>) -> bool| match (
+        found, rest,
+    ) {
+        (found, None) => each(found),
+        (Some(found), Some(rest)) => visit(found, rest, each),
+        (None, Some(_)) => each(None),
     };
     match value {
         Value::Map(_) => go(field(value, part), each),
@@ -209,7 +209,8 @@ mod tests {
             map(&[("b", list(&[3, 4]))]),
             Value::I32(9),
         ]);
-        let document = map(&[("a", inner), ("e", list(&[])), ("n", Value::Array(vec![list(&[1])]))]);
+        let document =
+            map(&[("a", inner), ("e", list(&[])), ("n", Value::Array(vec![list(&[1])]))]);
         // paths, entries, multikey
         let rows: [(&[&str], usize, &[bool]); 6] = [
             (&["a.b"], 4, &[true]),

@@ -291,8 +291,12 @@ fn shares_array(index: &Index, n: usize) -> bool {
 /// Whether the index gives the order of `sort`, given that its first `points` paths have one value:
 /// `Some(true)` if read from its end.
 fn order_by(index: &Index, sort: &[(String, bool)], points: usize) -> Option<bool> {
-    let fixed = &index.paths[..points];
-    let mut sort = sort.iter().filter(|(path, _)| !fixed.iter().any(|(it, _)| it == path));
+    // A path that meets arrays has one value in the index and may have others in the document.
+    let fixed = |path: &String| {
+        let at = index.paths[..points].iter().position(|(it, _)| it == path);
+        at.is_some_and(|at| !index.multikey[at])
+    };
+    let mut sort = sort.iter().filter(|(path, _)| !fixed(path));
     let mut reverse = None;
     for (n, (path, down)) in index.paths.iter().enumerate().skip(points) {
         let Some((wanted, wanted_down)) = sort.next() else { return Some(reverse == Some(true)) };

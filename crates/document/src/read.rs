@@ -84,12 +84,7 @@ impl Cursor {
                     self.steps.push_front(Step::Rows(rest));
                 }
                 for (key, bytes) in page.rows {
-                    let place = self.collection.prefixes().place(&key);
-                    let fresh = match (&mut self.seen, place) {
-                        (Some(seen), Some(place)) => seen.insert(place),
-                        _ => true,
-                    };
-                    if fresh {
+                    if self.is_fresh(&key) {
                         let document =
                             documents::join(txn, &self.collection, &key, &bytes, self.read)?;
                         self.documents_examined += 1;
@@ -101,6 +96,12 @@ impl Cursor {
             Step::Numbers(integers, others) => self.merge(txn, integers, others),
             Step::Entries(n, range) => self.entries(txn, n, range),
         }
+    }
+
+    /// Whether the document of this key comes up for the first time, as far as that is in question.
+    fn is_fresh(&mut self, key: &[u8]) -> bool {
+        let Some(seen) = &mut self.seen else { return true };
+        self.collection.prefixes().place(key).is_none_or(|place| seen.insert(place))
     }
 
     fn page(&self, range: Range, rows_max: usize) -> Scan {
@@ -124,8 +125,16 @@ impl Cursor {
                 let page = txn.scan(&self.page(range, PAGE_ROWS))?;
                 left = page.rest;
                 for (key, bytes) in page.rows {
-                    documents
-                        .push(documents::join(txn, &self.collection, &key, &bytes, self.read)?);
+                    if !self.is_fresh(&key) {
+                        continue;
+                    }
+                    documents.push(documents::join(
+                        txn,
+                        &self.collection,
+                        &key,
+                        &bytes,
+                        self.read,
+                    )?);
                 }
             }
         }
@@ -171,12 +180,7 @@ impl Cursor {
     }
 }
 
-fn add_steps(
-    collection: &Collection,
-    access: &Access,
-    reverse: bool,
-    steps: &mut VecDeque<Step>,
-) {
+fn add_steps(collection: &Collection, access: &Access, reverse: bool, steps: &mut VecDeque<Step>) {
     let mut next: Vec<Step> = match access {
         Access::All => collection.prefixes().all().into_iter().map(Step::Rows).collect(),
         Access::Ids(segments) => segments

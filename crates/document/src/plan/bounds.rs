@@ -20,7 +20,9 @@ impl Bound {
     fn key(&self) -> Vec<u8> {
         let mut key = self.bytes.clone();
         if self.after {
-            key.push(0xFF);
+            // What follows may be any byte, FF included: the end of text in a descending path.
+            while key.pop_if(|last| *last == 0xFF).is_some() {}
+            *key.last_mut().expect("no component is FF alone") += 1;
         }
         key
     }
@@ -35,13 +37,15 @@ impl Bound {
 pub(crate) struct Interval {
     low: Bound,
     high: Bound,
+    /// Whether it holds one value.
+    point: bool,
     /// The interval in words.
     pub(crate) shown: String,
 }
 
 impl Interval {
     pub(crate) fn is_point(&self) -> bool {
-        self.low.bytes == self.high.bytes && !self.low.after && self.high.after
+        self.point
     }
 
     fn point(value: &Value) -> Interval {
@@ -53,7 +57,7 @@ impl Interval {
 
     fn of(bytes: Vec<u8>, shown: String) -> Interval {
         let low = Bound { bytes: bytes.clone(), after: false };
-        Interval { low, high: Bound { bytes, after: true }, shown }
+        Interval { low, high: Bound { bytes, after: true }, point: true, shown }
     }
 
     fn intersect(&self, other: &Interval) -> Option<Interval> {
@@ -69,17 +73,14 @@ impl Interval {
         } else {
             format!("{} and {}", self.shown, other.shown)
         };
-        Some(Interval { low: low.clone(), high: high.clone(), shown })
+        let point = self.point || other.point;
+        Some(Interval { low: low.clone(), high: high.clone(), point, shown })
     }
 }
 
 /// The intervals of `path`, in order. `None` if no test bounds it. On a path that meets arrays,
 /// tests that are not of one group may be met by different elements, so only one group counts.
-pub(crate) fn of(
-    tests: &[(&str, Group<'_>)],
-    path: &str,
-    multikey: bool,
-) -> Option<Vec<Interval>> {
+pub(crate) fn of(tests: &[(&str, Group<'_>)], path: &str, multikey: bool) -> Option<Vec<Interval>> {
     let groups = tests.iter().filter(|(it, _)| *it == path).filter_map(|(_, group)| all(group));
     if multikey {
         // Fewer and narrower first: points before ranges.
@@ -106,7 +107,8 @@ fn of_test(test: &Test) -> Option<Vec<Interval>> {
             let mut bytes = Vec::new();
             order::encode(&Value::Text(prefix.clone()), &mut bytes);
             bytes.pop();
-            vec![Interval::of(bytes, format!("[{prefix:?}.., {prefix:?}..]"))]
+            let shown = format!("[{prefix:?}.., {prefix:?}..]");
+            vec![Interval { point: false, ..Interval::of(bytes, shown) }]
         }
         Test::Lt(limit) | Test::Le(limit) | Test::Gt(limit) | Test::Ge(limit) => {
             vec![range(test, limit)?]
@@ -117,16 +119,13 @@ fn of_test(test: &Test) -> Option<Vec<Interval>> {
 /// Where documents that equal `value` have their entries. An array has them at its elements.
 fn points(value: &Value) -> Vec<Interval> {
     let mut points = vec![Interval::point(value)];
-    match value {
-        Value::Array(elements) => match elements.first() {
-            Some(first) => points.push(Interval::point(first)),
-            None => {
-                let mut bytes = Vec::new();
-                order::encode_undefined(&mut bytes);
-                points.push(Interval::of(bytes, "[[], []]".into()));
-            }
-        },
-        _ => {}
+    let Value::Array(elements) = value else { return points };
+    if let Some(first) = elements.first() {
+        points.push(Interval::point(first));
+    } else {
+        let mut bytes = Vec::new();
+        order::encode_undefined(&mut bytes);
+        points.push(Interval::of(bytes, "[[], []]".into()));
     }
     points
 }
@@ -156,7 +155,7 @@ fn range(test: &Test, limit: &Value) -> Option<Interval> {
         Test::Gt(_) => (at(true), class_high, format!("({}, inf)", show(limit))),
         _ => (at(false), class_high, format!("[{}, inf)", show(limit))),
     };
-    Some(Interval { low, high, shown })
+    Some(Interval { low, high, point: false, shown })
 }
 
 /// Every way to go on from `keys` into `intervals`, in key order. An empty high end is open.
@@ -167,9 +166,12 @@ pub(crate) fn extend(
 ) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut ends: Vec<(Vec<u8>, Vec<u8>)> = intervals
         .iter()
-        .map(|it| match down {
-            false => (it.low.key(), it.high.key()),
-            true => (it.high.turned().key(), it.low.turned().key()),
+        .map(|it| {
+            if down {
+                (it.high.turned().key(), it.low.turned().key())
+            } else {
+                (it.low.key(), it.high.key())
+            }
         })
         .collect();
     ends.sort();

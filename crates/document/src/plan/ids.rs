@@ -43,7 +43,7 @@ pub(super) fn segments(prefixes: &Prefixes, tests: &[&Test]) -> Option<(Vec<Segm
     if let Some(test) = tests.iter().find(named) {
         return points(prefixes, test).map(|it| (it, true));
     }
-    let mut bounded = None;
+    let mut bounded: Option<Vec<Segment>> = None;
     for test in tests {
         let Some(next) = range(prefixes, test) else { continue };
         bounded = Some(match bounded {
