@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+mod dump;
 mod serve;
 mod store;
 
@@ -20,6 +21,8 @@ enum Command {
     /// Run the server until SIGTERM or Ctrl-C
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::Args),
+    /// Print the keyspace by category, readable
+    Dump(dump::Args),
 }
 
 fn main() -> ExitCode {
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Serve(args) => serve::run(args),
+        Command::Dump(args) => dump::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,6 @@
+//! Bits of strings.
+
+use crate::command::Command;
+
+/// The commands of this family.
+pub static COMMANDS: &[Command] = &[];

@@ -1,0 +1,6 @@
+//! Keys of any type.
+
+use crate::command::Command;
+
+/// The commands of this family.
+pub static COMMANDS: &[Command] = &[];

@@ -1,0 +1,6 @@
+//! Lists.
+
+use crate::command::Command;
+
+/// The commands of this family.
+pub static COMMANDS: &[Command] = &[];

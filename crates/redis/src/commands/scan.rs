@@ -1,0 +1,6 @@
+//! Walking over keys and members.
+
+use crate::command::Command;
+
+/// The commands of this family.
+pub static COMMANDS: &[Command] = &[];

@@ -1,0 +1,6 @@
+//! SORT.
+
+use crate::command::Command;
+
+/// The commands of this family.
+pub static COMMANDS: &[Command] = &[];

@@ -1,0 +1,6 @@
+//! Strings and counters.
+
+use crate::command::Command;
+
+/// The commands of this family.
+pub static COMMANDS: &[Command] = &[];

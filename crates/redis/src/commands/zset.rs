@@ -1,0 +1,6 @@
+//! Sorted sets.
+
+use crate::command::Command;
+
+/// The commands of this family.
+pub static COMMANDS: &[Command] = &[];
