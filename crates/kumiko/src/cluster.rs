@@ -23,13 +23,25 @@ pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
     /// Ask the node that answers HTTP here
-    #[arg(long, global = true, value_name = "ADDRESS", default_value = "127.0.0.1:8080", env = "KUMIKO_HTTP")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8080",
+        env = "KUMIKO_HTTP"
+    )]
     http: String,
     /// Read this store instead of asking a node: disk:DIR or postgres:URL
     #[arg(long, global = true, value_name = "ENGINE")]
     engine: Option<String>,
     /// The name of the cluster, with --engine
-    #[arg(long, global = true, value_name = "NAME", default_value = "kumiko", env = "KUMIKO_CLUSTER")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        default_value = "kumiko",
+        env = "KUMIKO_CLUSTER"
+    )]
     cluster: String,
     /// One JSON object per line
     #[arg(long, global = true)]
@@ -59,7 +71,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         None => Source::Http(resolve(&args.http)?),
     };
     match args.what {
-        What::Nodes => show(&source.nodes()?, args.json, &["id", "host", "status", "clock", "beat"]),
+        What::Nodes => {
+            show(&source.nodes()?, args.json, &["id", "host", "status", "clock", "beat"])
+        }
         What::Messages => messages(&source, args.json),
         What::Jobs => show(
             &source.jobs()?,
@@ -107,12 +121,13 @@ fn fetch(address: SocketAddr, path: &str) -> Result<Vec<Json>, Error> {
     if !head.starts_with("HTTP/1.1 200") {
         return Err(Error::new(Kind::Unavailable, body.trim().to_string()));
     }
-    body.lines().map(|line| parse(line)).collect()
+    body.lines().map(parse).collect()
 }
 
 fn parse(line: &str) -> Result<Json, Error> {
-    serde_json::from_str(line)
-        .map_err(|error| Error::new(Kind::Corrupt, format!("the node's answer is not JSON: {error}")))
+    serde_json::from_str(line).map_err(|error| {
+        Error::new(Kind::Corrupt, format!("the node's answer is not JSON: {error}"))
+    })
 }
 
 fn messages(source: &Source, json: bool) -> Result<(), Error> {

@@ -34,11 +34,7 @@ pub struct Routes {
 }
 
 /// Starts the listener.
-pub fn start(
-    address: &str,
-    engine: Arc<dyn Engine>,
-    routes: Routes,
-) -> Result<Service, Error> {
+pub fn start(address: &str, engine: Arc<dyn Engine>, routes: Routes) -> Result<Service, Error> {
     let listener = TcpListener::bind(address).map_err(|error| {
         Error::from(error).during(&format!("cannot listen for HTTP on {address}"))
     })?;

@@ -31,7 +31,8 @@ pub fn add_routes(routes: &mut Routes, engine: &Arc<dyn Engine>, cluster: &Handl
 
 /// One JSON object per line.
 pub fn lines(objects: &[Json]) -> String {
-    objects.iter().map(|object| format!("{object}\n")).collect()
+    let lines: Vec<String> = objects.iter().map(Json::to_string).chain([String::new()]).collect();
+    lines.join("\n")
 }
 
 fn moment(ms: i64) -> Json {
