@@ -21,14 +21,14 @@
 
 mod build;
 mod check;
-mod head;
+pub(crate) mod head;
 pub mod message;
 mod read;
 pub mod vlq;
 mod write;
 
 #[cfg(test)]
-mod golden;
+pub(crate) mod golden;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -39,6 +39,7 @@ use crate::Error;
 
 pub use head::{Slot, Slots};
 pub use read::Form;
+pub(crate) use read::key_bytes;
 pub use write::Writer;
 
 /// The longest encoding that is written into the outer cell. The format fixes it.

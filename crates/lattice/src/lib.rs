@@ -6,5 +6,7 @@
 
 pub mod cell;
 mod error;
+pub mod index;
 
 pub use error::Error;
+pub use index::Index;

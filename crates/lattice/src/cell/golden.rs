@@ -8,16 +8,16 @@ use super::{CELL_BYTES_MAX, Cell, DEPTH_MAX, Form, Id, Writer};
 
 const VECTORS: &str = include_str!("../../tests/vectors/cells.txt");
 
-struct Vector {
-    number: usize,
-    name: &'static str,
-    size: usize,
-    embedded: bool,
-    bytes: Option<Vec<u8>>,
-    id: String,
+pub(crate) struct Vector {
+    pub(crate) number: usize,
+    pub(crate) name: &'static str,
+    pub(crate) size: usize,
+    pub(crate) embedded: bool,
+    pub(crate) bytes: Option<Vec<u8>>,
+    pub(crate) id: String,
 }
 
-fn vectors() -> Vec<Vector> {
+pub(crate) fn vectors() -> Vec<Vector> {
     let lines = VECTORS.lines().filter(|line| !line.starts_with('#'));
     let vectors: Vec<Vector> = lines
         .map(|line| {
