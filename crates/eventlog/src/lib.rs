@@ -28,9 +28,11 @@
 pub mod error;
 pub mod fence;
 pub mod key;
+pub mod lmdb;
 pub mod log;
 pub mod machine;
 pub mod name;
+pub mod pier;
 pub mod point;
 pub mod read;
 pub mod repair;
