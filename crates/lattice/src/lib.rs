@@ -7,6 +7,8 @@
 pub mod cell;
 mod error;
 pub mod index;
+pub mod keyfile;
+pub mod sign;
 
 pub use error::Error;
 pub use index::Index;
