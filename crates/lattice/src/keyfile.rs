@@ -214,7 +214,10 @@ mod tests {
         assert_eq!(&file[..12], b"kumiko-key\x01\x00");
         let file = seal(&signer(), b"secret", &[3; 16], ROUNDS_MIN).unwrap();
         assert_eq!(file.len(), 128);
-        assert_eq!(Id::of(&file).to_string(), "5f3dab2f305765bfd997b4e47fbba13b3b83a455e7410bfe5658f6d95d2a61cd");
+        assert_eq!(
+            Id::of(&file).to_string(),
+            "5f3dab2f305765bfd997b4e47fbba13b3b83a455e7410bfe5658f6d95d2a61cd"
+        );
     }
 
     #[test]

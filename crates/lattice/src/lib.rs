@@ -8,6 +8,7 @@ pub mod cell;
 mod error;
 pub mod index;
 pub mod keyfile;
+pub mod replica;
 pub mod sign;
 
 pub use error::Error;
