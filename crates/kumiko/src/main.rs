@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+mod cluster;
 mod dump;
 mod serve;
 mod store;
@@ -21,6 +22,8 @@ enum Command {
     /// Run the server until SIGTERM or Ctrl-C
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::Args),
+    /// Show the nodes, messages and jobs of a cluster
+    Cluster(cluster::Args),
     /// Print the keyspace by category, readable
     Dump(dump::Args),
 }
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Serve(args) => serve::run(args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Dump(args) => dump::run(&args),
     };
     match result {
@@ -40,5 +44,15 @@ fn main() -> ExitCode {
             eprintln!("kumiko: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        super::Cli::command().debug_assert();
     }
 }
