@@ -55,7 +55,9 @@ pub(crate) fn dump(value: &Dumped) -> Vec<u8> {
         Dumped::List(items) | Dumped::Set(items) => {
             out.push(if matches!(value, Dumped::List(_)) { 1 } else { 2 });
             put_length(&mut out, items.len());
-            items.iter().for_each(|item| put_string(&mut out, item));
+            for item in items {
+                put_string(&mut out, item);
+            }
         }
         Dumped::Sorted(members) => {
             out.push(5);

@@ -187,7 +187,7 @@ fn position(value: &[u8], span: &Span, wanted: bool) -> Option<i64> {
     let full = if wanted { 0x00 } else { 0xFF };
     let mut place = span.start;
     while place <= span.end {
-        if place & 7 == 0 && place + 7 <= span.end && value[place as usize / 8] == full {
+        if place % 8 == 0 && place + 7 <= span.end && value[place as usize / 8] == full {
             place += 8;
         } else if bit_of(value, place as u64) == wanted {
             return Some(place);

@@ -81,7 +81,9 @@ fn answer(reply: &mut Writer, cursor: u64, items: &[Vec<u8>]) {
     reply.array(2);
     reply.bulk(cursor.to_string().as_bytes());
     reply.array(items.len());
-    items.iter().for_each(|item| reply.bulk(item));
+    for item in items {
+        reply.bulk(item);
+    }
 }
 
 fn scan(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {

@@ -206,7 +206,9 @@ fn srandmember(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
             let members = data.set_members(key)?;
             let indexes = picks.indexes(members.len(), data.random());
             reply.array(indexes.len());
-            indexes.into_iter().for_each(|at| reply.bulk(&members[at]));
+            for at in indexes {
+                reply.bulk(&members[at]);
+            }
         }
         _ => return Err(fail::SYNTAX),
     }

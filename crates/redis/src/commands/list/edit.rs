@@ -139,7 +139,9 @@ pub(super) fn lpos(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     match (search.count, places.first()) {
         (Some(_), _) => {
             reply.array(places.len());
-            places.iter().for_each(|at| reply.count(*at));
+            for at in places {
+                reply.count(at);
+            }
         }
         (None, Some(at)) => reply.count(*at),
         (None, None) => reply.null(),

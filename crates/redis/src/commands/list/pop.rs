@@ -78,7 +78,9 @@ fn pop(ctx: &mut Context<'_>, args: &Args<'_>, end: End) -> Outcome {
 
 fn write_elements(reply: &mut Writer, elements: &[Vec<u8>]) {
     reply.array(elements.len());
-    elements.iter().for_each(|element| reply.bulk(element));
+    for element in elements {
+        reply.bulk(element);
+    }
 }
 
 /// Takes up to `count` elements out and tells of it. An empty answer changed nothing.

@@ -47,7 +47,9 @@ fn show(ctx: &mut Context<'_>, args: &Args<'_>, way: Way) -> Outcome {
     let keys: Vec<&[u8]> = args.from(1).collect();
     let members = combine(&mut data, &keys, way, usize::MAX)?;
     reply.set(members.len());
-    members.iter().for_each(|member| reply.bulk(member));
+    for member in &members {
+        reply.bulk(member);
+    }
     Ok(())
 }
 

@@ -224,7 +224,9 @@ fn combine(data: &mut Data<'_>, plan: &Plan<'_>) -> Result<Vec<Scored>, Fail> {
         let (first, weight) = sources[0];
         each(data, first, |member, score| members.push((member.to_vec(), score)))?;
         if plan.way != Way::Diff {
-            members.iter_mut().for_each(|(_, score)| *score = weigh(*score, weight));
+            for (_, score) in &mut members {
+                *score = weigh(*score, weight);
+            }
         }
         for (key, weight) in &sources[1..] {
             let mut kept = Vec::with_capacity(members.len());
