@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use kumiko_lattice::Index;
 use kumiko_lattice::cell::{Writer, message};
-use kumiko_lattice::index::Batch;
+use kumiko_lattice::index::{Batch, Difference};
 use kumiko_lattice::replica::region::kv_of;
 use kumiko_lattice::replica::{
     Layout, Limits, Publisher, Region, Trust, Verdict, absorb::absorb_all,
 };
-use kumiko_lattice::sign::Signer;
+use kumiko_lattice::sign::{Owner, Signer};
 
 const TIME: i64 = 1_700_000_000_000;
 
@@ -87,7 +87,7 @@ fn main() {
     });
     let me = Signer::from_seed(&[2; 32]).owner();
     let absorb = |own: &Index, region: &Region| {
-        let mut judge = |_: &_, _: &_| Ok(Verdict::Take);
+        let mut judge = |_: &Owner, _: &Difference<'_>| Ok(Verdict::Take);
         absorb_all(own, &me, region, b"db", &trust, &|_| true, &mut judge).0
     };
     let merged = best("merge into empty", || absorb(&Index::new(), &theirs));
