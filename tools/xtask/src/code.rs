@@ -103,7 +103,7 @@ fn char_end(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// The line of a byte, which starts at one.
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+    text[..at].matches('\n').count() + 1
 }
 
 /// Where `word` stands as a word of its own.

@@ -1,8 +1,6 @@
 //! What must not be called: the world below `node`, and unfinished work anywhere.
 
-use std::collections::BTreeSet;
-
-use super::crate_of;
+use super::{crate_of, test_files};
 use crate::code::{line_of, strip, without_tests, words_at};
 use crate::source::{Problem, Source};
 
@@ -60,9 +58,9 @@ pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
                 problems.push(source.problem(line_of(&code, at), format!("{call}: {why}")));
             }
         }
-        let Some((name, inside)) = crate_of(&source.path) else { continue };
+        let Some((name, _)) = crate_of(&source.path) else { continue };
         let excepted = EXCEPTIONS.iter().any(|(path, _)| source.path.starts_with(path));
-        let tested = tests.contains(&source.path) || !inside.starts_with("src/");
+        let tested = tests.contains(&source.path);
         if !PURE.contains(&name) || excepted || tested {
             continue;
         }
@@ -75,36 +73,6 @@ pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
         }
     }
     problems
-}
-
-/// The files that `#[cfg(test)] mod name;` brings in, and those below them.
-fn test_files(sources: &[Source]) -> BTreeSet<String> {
-    let mut files = BTreeSet::new();
-    for source in sources.iter().filter(|source| source.is_rust()) {
-        let code = strip(&source.text);
-        for (at, attribute) in code.match_indices("#[cfg(test)]") {
-            let rest = code[at + attribute.len()..].trim_start();
-            let rest = rest.strip_prefix("pub(crate) ").unwrap_or(rest);
-            let Some(rest) = rest.strip_prefix("mod ") else { continue };
-            let Some(end) = rest.find([';', '{']) else { continue };
-            if rest[end..].starts_with(';') {
-                let module = format!("{}{}", children_of(&source.path), rest[..end].trim());
-                let below = format!("{module}/");
-                files.insert(format!("{module}.rs"));
-                let inside = sources.iter().filter(|other| other.path.starts_with(&below));
-                files.extend(inside.map(|other| other.path.clone()));
-            }
-        }
-    }
-    files
-}
-
-/// Where the modules of a file are.
-fn children_of(path: &str) -> String {
-    match path.rsplit_once('/') {
-        Some((dir, "lib.rs" | "main.rs")) => format!("{dir}/"),
-        _ => format!("{}/", path.trim_end_matches(".rs")),
-    }
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ type Letters = BTreeMap<char, Vec<usize>>;
 fn registered(source: &Source) -> Letters {
     let mut letters = Letters::new();
     for (index, line) in source.text.lines().enumerate() {
-        let row = line.trim().strip_prefix("row(C::").and_then(|row| row.split_once("b'"));
+        let row = line.split_once("row(C::").and_then(|(_, row)| row.split_once("b'"));
         if let Some(letter) = row.and_then(|(_, rest)| rest.chars().next()) {
             letters.entry(letter).or_default().push(index + 1);
         }

@@ -84,16 +84,16 @@ fn check_manifest(source: &Source, name: &str, problems: &mut Vec<Problem>) {
         problems.push(source.problem(1, what));
         return;
     };
-    let mut section = String::new();
+    let mut section = "";
     let mut lints = false;
     for (index, line) in source.text.lines().enumerate() {
         let line = line.trim();
         if line.starts_with('[') {
-            section = line.trim_matches(['[', ']']).to_owned();
+            section = line.trim_matches(['[', ']']);
             lints |= section == "lints";
             continue;
         }
-        let Some((dependency, rest)) = dependency(&section, line) else { continue };
+        let Some((dependency, rest)) = dependency(section, line) else { continue };
         if !OUTSIDE.contains(&name) && !format!("{dependency}{rest}").contains("workspace = true") {
             let what = format!("{dependency} must take its version from the root manifest");
             problems.push(source.problem(index + 1, what));
