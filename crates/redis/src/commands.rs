@@ -8,10 +8,13 @@
 pub mod bits;
 pub mod blocking;
 pub mod connection;
+mod data;
+pub mod expiry;
 pub mod hash;
 pub mod keyspace;
 pub mod list;
 pub mod pattern;
+mod pick;
 pub mod pubsub;
 pub mod scan;
 pub mod set;
@@ -28,6 +31,7 @@ pub static FAMILIES: &[(&str, &[Command])] = &[
     ("transaction", transaction::COMMANDS),
     ("pubsub", pubsub::COMMANDS),
     ("generic", keyspace::COMMANDS),
+    ("generic", expiry::COMMANDS),
     ("generic", scan::COMMANDS),
     ("generic", sort::COMMANDS),
     ("string", string::COMMANDS),

@@ -13,8 +13,12 @@ pub mod client;
 pub mod command;
 pub mod commands;
 pub mod context;
+mod extended;
 pub mod fail;
 pub mod notify;
+mod number;
+mod ranges;
+mod rdb;
 pub mod server;
 pub mod testing;
 

@@ -16,6 +16,7 @@ pub mod table;
 pub mod watching;
 
 use kumiko_base::draw::Draw;
+use kumiko_lattice::live::{DbId, Live, Settings};
 use kumiko_wire::resp::Writer;
 
 use crate::Args;
@@ -55,7 +56,14 @@ pub struct Server {
     pub woken: Vec<Slot>,
     /// The classes of keyspace events that are published.
     pub notify: u32,
+    /// The data.
+    pub live: Live,
+    /// The databases that clients have selected, by [`Client::db`]; the first are the numbered ones.
+    pub dbs: Vec<DbId>,
 }
+
+/// How many databases have a number.
+pub const NUMBERED_DBS: usize = 16;
 
 /// What the rim has to do after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +79,8 @@ pub enum After {
 impl Server {
     /// A server without data or clients. `seed` fixes its random choices.
     pub fn new(seed: u64) -> Server {
+        let mut live = Live::new(Settings { seed, report_expired: true, ..Settings::default() });
+        let dbs = (0..NUMBERED_DBS).map(|db| live.open(db.to_string().as_bytes())).collect();
         Server {
             table: Table::shared(),
             clients: Clients::default(),
@@ -82,7 +92,14 @@ impl Server {
             now_ms: 0,
             woken: Vec::new(),
             notify: 0,
+            live,
+            dbs,
         }
+    }
+
+    /// The store's name for the database at this index.
+    pub fn db_id(&self, db: usize) -> DbId {
+        self.dbs[db]
     }
 
     /// Sets the time of this turn.
