@@ -5,6 +5,7 @@ pub use kumiko_coordinator as coordinator;
 pub use kumiko_kv as kv;
 pub use kumiko_node as node;
 
+mod check;
 mod cluster;
 mod dump;
 pub mod program;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::{cluster, dump, serve};
+use crate::{check, cluster, dump, serve};
 
 /// One database, four services, one ordered transactional keyspace.
 #[derive(Parser)]
@@ -21,6 +21,8 @@ enum Command {
     /// Run the server until SIGTERM or Ctrl-C
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::Args),
+    /// Walk a store and prove that everything in it can be read and fits together
+    Check(check::Args),
     /// Show the nodes, messages and jobs of a cluster
     Cluster(cluster::Args),
     /// Print the keyspace by category, readable
@@ -35,6 +37,7 @@ pub fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Serve(args) => serve::run(args),
+        Command::Check(args) => check::run(&args),
         Command::Cluster(args) => cluster::run(&args),
         Command::Dump(args) => dump::run(&args),
     };
