@@ -15,6 +15,7 @@ pub mod golden;
 pub mod hex;
 pub mod kind;
 pub mod limits;
+pub mod show;
 pub mod time;
 pub mod tuple;
 pub mod value;

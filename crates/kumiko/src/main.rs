@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+mod cluster;
+mod dump;
 mod serve;
 mod store;
 
@@ -20,6 +22,10 @@ enum Command {
     /// Run the server until SIGTERM or Ctrl-C
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::Args),
+    /// Show the nodes, messages and jobs of a cluster
+    Cluster(cluster::Args),
+    /// Print the keyspace by category, readable
+    Dump(dump::Args),
 }
 
 fn main() -> ExitCode {
@@ -29,6 +35,8 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Serve(args) => serve::run(args),
+        Command::Cluster(args) => cluster::run(&args),
+        Command::Dump(args) => dump::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -36,5 +44,15 @@ fn main() -> ExitCode {
             eprintln!("kumiko: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        super::Cli::command().debug_assert();
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use kumiko_base::Kind;
 
+use crate::cell::Id;
+
 /// What can go wrong in the lattice database. A variant exists only where some caller acts on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,6 +24,11 @@ pub enum Error {
         /// The limit.
         size_max: usize,
     },
+    /// A branch is not here. Fetch it by its id, then try again.
+    Missing {
+        /// The id of the absent cell.
+        id: Id,
+    },
 }
 
 impl Error {
@@ -30,6 +37,7 @@ impl Error {
         match self {
             Error::Encoding { .. } => Kind::Corrupt,
             Error::TooLarge { .. } => Kind::TooLarge,
+            Error::Missing { .. } => Kind::NotFound,
         }
     }
 }
@@ -41,6 +49,7 @@ impl fmt::Display for Error {
             Error::TooLarge { what, size, size_max } => {
                 write!(to, "{what} has size {size}, the limit is {size_max}")
             }
+            Error::Missing { id } => write!(to, "cell {id} is not here"),
         }
     }
 }

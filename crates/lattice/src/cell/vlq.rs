@@ -8,7 +8,7 @@ pub const VLQ_BYTES_MAX: usize = 9;
 
 /// Appends `count`.
 pub fn put(to: &mut Vec<u8>, count: u64) {
-    assert!(count <= i64::MAX as u64, "a count has at most 63 bits");
+    assert!(count >> 63 == 0, "a count has at most 63 bits");
     for group in (1..size(count)).rev() {
         to.push(0x80 | (count >> (7 * group)) as u8);
     }
