@@ -123,7 +123,13 @@ impl Default for Acl {
 
 /// SHA-256 of `password`, in hexadecimal.
 pub fn digest(password: &[u8]) -> String {
-    Sha256::digest(password).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(password) {
+        text.extend(
+            [byte >> 4, byte & 15].map(|it| char::from_digit(it.into(), 16).unwrap_or('0')),
+        );
+    }
+    text
 }
 
 /// Whether two digests are equal, looking at all of both, so that the time tells nothing.
@@ -232,8 +238,7 @@ impl Acl {
                 continue;
             }
             let number = index + 1;
-            let words: Vec<&[u8]> =
-                line.split_whitespace().map(str::as_bytes).collect();
+            let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
             let ["user", name] = line.splitn(3, ' ').take(2).collect::<Vec<_>>()[..] else {
                 return Err(format!("line {number}: a line is \"user NAME RULES\""));
             };
@@ -297,9 +302,10 @@ impl Selector {
 
     fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
         self.all_channels
-            || self.channels.iter().any(|it| {
-                if is_pattern { it == channel } else { pattern::matches(it, channel) }
-            })
+            || self
+                .channels
+                .iter()
+                .any(|it| if is_pattern { it == channel } else { pattern::matches(it, channel) })
     }
 
     fn check(&self, command: &Command, args: &Args<'_>) -> Result<(), Denied> {

@@ -162,7 +162,8 @@ impl Config {
                 return Err(failed("duplicate parameter"));
             }
             let text = String::from_utf8_lossy(value);
-            let parsed = parameter.parse(&text, self.get(parameter.name)).map_err(|why| failed(&why))?;
+            let parsed =
+                parameter.parse(&text, self.get(parameter.name)).map_err(|why| failed(&why))?;
             if !parameter.mutable && parsed != self.get(parameter.name) {
                 return Err(failed("can't set immutable config"));
             }
@@ -257,7 +258,11 @@ mod tests {
             ("MAXMEMORY", "0", "0".to_owned()),
             ("maxmemory", "x", failed("maxmemory", "argument must be a memory value")),
             ("maxclients", "10", "10".to_owned()),
-            ("maxclients", "a", failed("maxclients", "argument couldn't be parsed into an integer")),
+            (
+                "maxclients",
+                "a",
+                failed("maxclients", "argument couldn't be parsed into an integer"),
+            ),
             (
                 "maxclients",
                 "0",

@@ -155,10 +155,12 @@ fn has_blank(text: &[u8]) -> bool {
 
 fn add_key(selector: &mut Selector, pattern: &[u8], read: bool, write: bool) -> Result<(), String> {
     if selector.all_keys {
-        return Err("Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and \
+        return Err(
+            "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and \
                     does not have any effect. Try 'resetkeys' to start with an empty list of \
                     patterns"
-            .into());
+                .into(),
+        );
     }
     if has_blank(pattern) {
         return Err("Syntax error".into());
@@ -175,10 +177,12 @@ fn add_key(selector: &mut Selector, pattern: &[u8], read: bool, write: bool) -> 
 
 fn add_channel(selector: &mut Selector, pattern: &[u8]) -> Result<(), String> {
     if selector.all_channels {
-        return Err("Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid \
+        return Err(
+            "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid \
                     and does not have any effect. Try 'resetchannels' to start with an empty list \
                     of channels"
-            .into());
+                .into(),
+        );
     }
     if has_blank(pattern) {
         return Err("Syntax error".into());

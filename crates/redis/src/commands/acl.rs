@@ -273,7 +273,9 @@ fn log(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
 
 fn save(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
     if ctx.server.users_file.is_none() {
-        return Err(Fail::new("ERR This server keeps its data in memory only and has no users file"));
+        return Err(Fail::new(
+            "ERR This server keeps its data in memory only and has no users file",
+        ));
     }
     ctx.server.keep_users()?;
     ctx.reply.ok();
@@ -282,7 +284,9 @@ fn save(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
 
 fn load(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
     let Some(file) = &mut ctx.server.users_file else {
-        return Err(Fail::new("ERR This server keeps its data in memory only and has no users file"));
+        return Err(Fail::new(
+            "ERR This server keeps its data in memory only and has no users file",
+        ));
     };
     let text = file.load().map_err(|why| Fail::text(format!("ERR cannot read users: {why}")))?;
     ctx.server.acl.load(&text).map_err(|why| Fail::text(format!("ERR {why}")))?;

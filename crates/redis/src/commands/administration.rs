@@ -1,22 +1,19 @@
 //! The server as a whole: facts, saving, stopping, databases.
 
 use crate::client::{TimedOut, Wanted};
-use crate::command::acl::{BLOCKING as BLOCKS, CONNECTION, DANGEROUS, KEYSPACE};
+use crate::command::acl::{BLOCKING as BLOCKS, CONNECTION, DANGEROUS};
 use crate::command::{
-    ADMIN, ALLOW_BUSY, BLOCKING, Command, FAST, LOADING, Meaning, NO_MULTI, NOSCRIPT, READONLY,
-    STALE, WRITE,
+    ADMIN, ALLOW_BUSY, BLOCKING, Command, FAST, LOADING, NO_MULTI, NOSCRIPT, READONLY, STALE, WRITE,
 };
 use crate::server::Effect;
 use crate::{Args, Context, Fail, Outcome, fail};
 
 /// The commands of this family.
 pub static COMMANDS: &[Command] = &[
-    Command::new("info", -1, info).flags(LOADING | STALE).acl(DANGEROUS).summary("Facts and counters"),
-    Command::new("dbsize", 1, dbsize)
-        .flags(READONLY | FAST)
-        .acl(KEYSPACE)
-        .meaning(Meaning::Read)
-        .summary("How many keys the database has"),
+    Command::new("info", -1, info)
+        .flags(LOADING | STALE)
+        .acl(DANGEROUS)
+        .summary("Facts and counters"),
     Command::new("time", 1, time).flags(LOADING | STALE | FAST).summary("The time of the server"),
     Command::new("lastsave", 1, lastsave)
         .flags(LOADING | STALE | FAST)
@@ -34,28 +31,38 @@ pub static COMMANDS: &[Command] = &[
     Command::new("shutdown", -1, shutdown)
         .flags(ADMIN | NOSCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY)
         .summary("Stops the server; all that was answered is in the journal"),
-    Command::new("swapdb", 3, swapdb)
-        .flags(WRITE | FAST)
-        .acl(KEYSPACE | DANGEROUS)
-        .meaning(Meaning::ReadThenWrite)
-        .summary("Exchanges the contents of two databases"),
-    Command::new("role", 1, role).flags(NOSCRIPT | LOADING | STALE | FAST).acl(
-        crate::command::acl::ADMIN | DANGEROUS,
-    ).summary("Every node is a master: it takes writes"),
-    Command::new("replicaof", 3, replicaof).flags(ADMIN | NOSCRIPT | STALE).summary("Refused: nodes converge by merging"),
-    Command::new("slaveof", 3, replicaof).flags(ADMIN | NOSCRIPT | STALE).summary("Refused: nodes converge by merging"),
-    Command::new("failover", -1, failover).flags(ADMIN | NOSCRIPT | STALE).summary("Refused: there is no primary to replace"),
+    Command::new("role", 1, role)
+        .flags(NOSCRIPT | LOADING | STALE | FAST)
+        .acl(crate::command::acl::ADMIN | DANGEROUS)
+        .summary("Every node is a master: it takes writes"),
+    Command::new("replicaof", 3, replicaof)
+        .flags(ADMIN | NOSCRIPT | STALE)
+        .summary("Refused: nodes converge by merging"),
+    Command::new("slaveof", 3, replicaof)
+        .flags(ADMIN | NOSCRIPT | STALE)
+        .summary("Refused: nodes converge by merging"),
+    Command::new("failover", -1, failover)
+        .flags(ADMIN | NOSCRIPT | STALE)
+        .summary("Refused: there is no primary to replace"),
     Command::new("wait", 3, wait)
         .flags(BLOCKING)
         .acl(CONNECTION | BLOCKS)
         .summary("How many peers have this client's writes"),
-    Command::new("lolwut", -1, lolwut).flags(READONLY | FAST).summary("A small picture and the version"),
-    Command::new("function", -2, super::needs_word).with(FUNCTION).summary("About functions: there are none"),
+    Command::new("lolwut", -1, lolwut)
+        .flags(READONLY | FAST)
+        .summary("A small picture and the version"),
+    Command::new("function", -2, super::needs_word)
+        .with(FUNCTION)
+        .summary("About functions: there are none"),
 ];
 
 static FUNCTION: &[Command] = &[
-    Command::new("function|flush", -2, function_flush).flags(WRITE | NOSCRIPT).summary("Removes all functions: there are none"),
-    Command::new("function|list", -2, function_list).flags(NOSCRIPT).summary("All functions: there are none"),
+    Command::new("function|flush", -2, function_flush)
+        .flags(WRITE | NOSCRIPT)
+        .summary("Removes all functions: there are none"),
+    Command::new("function|list", -2, function_list)
+        .flags(NOSCRIPT)
+        .summary("All functions: there are none"),
 ];
 
 fn info(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
@@ -63,12 +70,6 @@ fn info(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
         (1..args.len()).map(|at| args.text(at).to_ascii_lowercase()).collect();
     let text = crate::info::text(ctx.server, ctx.client, &sections);
     ctx.reply.verbatim("txt", text.as_bytes());
-    Ok(())
-}
-
-fn dbsize(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
-    let count = ctx.live().len();
-    ctx.reply.count(count);
     Ok(())
 }
 
@@ -135,21 +136,6 @@ fn shutdown(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     Ok(())
 }
 
-fn swapdb(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
-    let number = |at: usize, text: &'static str| {
-        args.int(at).map_err(|_| Fail::new(text))
-    };
-    let first = number(1, "ERR invalid first DB index")?;
-    let second = number(2, "ERR invalid second DB index")?;
-    let count = ctx.server.numbered as i64;
-    if !(0..count).contains(&first) || !(0..count).contains(&second) {
-        return Err(fail::DB_INDEX);
-    }
-    ctx.server.swap(first as usize, second as usize, ctx.client);
-    ctx.reply.ok();
-    Ok(())
-}
-
 fn role(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
     ctx.reply.array(3);
     ctx.reply.bulk(b"master");
@@ -196,7 +182,7 @@ fn lolwut(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
         }
         text.push('\n');
     }
-    text.push_str(&format!("Redis ver. {}\n", crate::server::REDIS_VERSION));
+    let text = format!("{text}Redis ver. {}\n", crate::server::REDIS_VERSION);
     ctx.reply.verbatim("txt", text.as_bytes());
     Ok(())
 }

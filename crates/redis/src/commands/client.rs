@@ -222,7 +222,7 @@ fn victims(ctx: &Context<'_>, args: &Args<'_>) -> Result<Victims, Fail> {
         victims.skip_me = false;
         return Ok(victims);
     }
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(fail::SYNTAX);
     }
     for at in (2..args.len()).step_by(2) {

@@ -30,7 +30,7 @@ fn get(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
 }
 
 fn set(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(fail::arity("config|set"));
     }
     let pairs: Vec<(&[u8], &[u8])> =

@@ -70,17 +70,16 @@ fn auth(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     if 3 < args.len() {
         return Err(fail::SYNTAX);
     }
-    let (name, password): (&[u8], &[u8]) = match args.try_get(2) {
-        Some(password) => (args.get(1), password),
-        None => {
-            if ctx.server.acl.open_door() {
-                return Err(Fail::new(
-                    "ERR AUTH <password> called without any password configured for the default \
-                     user. Are you sure your configuration is correct?",
-                ));
-            }
-            (b"default", args.get(1))
+    let (name, password): (&[u8], &[u8]) = if let Some(password) = args.try_get(2) {
+        (args.get(1), password)
+    } else {
+        if ctx.server.acl.open_door() {
+            return Err(Fail::new(
+                "ERR AUTH <password> called without any password configured for the default user. \
+                 Are you sure your configuration is correct?",
+            ));
         }
+        (b"default", args.get(1))
     };
     log_in(ctx, name, password)?;
     ctx.reply.ok();
@@ -109,7 +108,10 @@ fn hello(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
             name = Some(args.get(at + 1));
             at += 2;
         } else {
-            return Err(Fail::text(format!("ERR Syntax error in HELLO option '{}'", args.text(at))));
+            return Err(Fail::text(format!(
+                "ERR Syntax error in HELLO option '{}'",
+                args.text(at)
+            )));
         }
     }
     if !ctx.client.authenticated {
@@ -166,7 +168,7 @@ fn reset(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
     client.reply_mode = ReplyMode::On;
     client.no_evict = false;
     client.no_touch = false;
-    client.user = "default".to_owned();
+    "default".clone_into(&mut client.user);
     client.authenticated = door;
     ctx.reply.version = Version::Resp2;
     ctx.reply.simple("RESET");

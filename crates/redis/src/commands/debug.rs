@@ -48,6 +48,7 @@ fn object(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
 }
 
 /// One reply of every type of the protocol.
+#[expect(clippy::approx_constant, reason = "the suite wants this very number")]
 fn protocol(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     match args.text(2).to_ascii_lowercase().as_str() {
         "string" => ctx.reply.bulk(b"Hello World"),

@@ -196,9 +196,8 @@ fn list(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
             commands = rows.filter(|it| it.all_categories() & bit != 0).collect();
         } else if args.is(3, "pattern") {
             let rows = ctx.server.table.rows().iter().map(|row| row.command);
-            commands = rows
-                .filter(|it| pattern::matches_any_case(wanted, it.name.as_bytes()))
-                .collect();
+            commands =
+                rows.filter(|it| pattern::matches_any_case(wanted, it.name.as_bytes())).collect();
         } else if args.is(3, "module") {
             commands.clear();
         } else {
@@ -215,11 +214,8 @@ fn request<'a>(
     args: &Args<'a>,
 ) -> Result<(&'static Command, Args<'a>, Vec<usize>), Fail> {
     let request = args.slice(2..args.len());
-    let command = ctx
-        .server
-        .table
-        .find(&request)
-        .map_err(|_| Fail::new("ERR Invalid command specified"))?;
+    let command =
+        ctx.server.table.find(&request).map_err(|_| Fail::new("ERR Invalid command specified"))?;
     if matches!(command.keys, Keys::None) {
         return Err(Fail::new("ERR The command has no key arguments"));
     }

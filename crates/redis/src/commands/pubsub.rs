@@ -173,7 +173,6 @@ fn spublish(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     Ok(())
 }
 
-
 fn list_names<'n>(
     ctx: &mut Context<'_>,
     args: &Args<'_>,

@@ -17,22 +17,30 @@ pub static COMMANDS: &[Command] = &[
 const ADMIN_FLAGS: u32 = ADMIN | NOSCRIPT | LOADING | STALE;
 
 static SLOWLOG: &[Command] = &[
-    Command::new("slowlog|get", -2, slowlog_get).flags(ADMIN | LOADING | STALE).summary("The slowest"),
+    Command::new("slowlog|get", -2, slowlog_get)
+        .flags(ADMIN | LOADING | STALE)
+        .summary("The slowest"),
     Command::new("slowlog|len", 2, slowlog_len).flags(ADMIN | LOADING | STALE).summary("How many"),
     Command::new("slowlog|reset", 2, slowlog_reset)
         .flags(ADMIN | LOADING | STALE)
         .summary("Forgets them"),
-    Command::new("slowlog|help", 2, slowlog_help).flags(LOADING | STALE).summary("What SLOWLOG can do"),
+    Command::new("slowlog|help", 2, slowlog_help)
+        .flags(LOADING | STALE)
+        .summary("What SLOWLOG can do"),
 ];
 
 static LATENCY: &[Command] = &[
-    Command::new("latency|latest", 2, latency_latest).flags(ADMIN_FLAGS).summary("The newest spikes"),
+    Command::new("latency|latest", 2, latency_latest)
+        .flags(ADMIN_FLAGS)
+        .summary("The newest spikes"),
     Command::new("latency|history", 3, latency_history)
         .flags(ADMIN_FLAGS)
         .summary("The spikes of one event"),
     Command::new("latency|reset", -2, latency_reset).flags(ADMIN_FLAGS).summary("Forgets spikes"),
     Command::new("latency|doctor", 2, latency_doctor).flags(ADMIN_FLAGS).summary("What they tell"),
-    Command::new("latency|help", 2, latency_help).flags(LOADING | STALE).summary("What LATENCY can do"),
+    Command::new("latency|help", 2, latency_help)
+        .flags(LOADING | STALE)
+        .summary("What LATENCY can do"),
 ];
 
 static MEMORY: &[Command] = &[
@@ -45,7 +53,9 @@ static MEMORY: &[Command] = &[
     Command::new("memory|stats", 2, memory_stats).summary("Where memory goes"),
     Command::new("memory|doctor", 2, memory_doctor).summary("Whether memory is in order"),
     Command::new("memory|purge", 2, memory_purge).summary("Gives memory back"),
-    Command::new("memory|help", 2, memory_help).flags(LOADING | STALE).summary("What MEMORY can do"),
+    Command::new("memory|help", 2, memory_help)
+        .flags(LOADING | STALE)
+        .summary("What MEMORY can do"),
 ];
 
 fn monitor(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {

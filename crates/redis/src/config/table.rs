@@ -250,7 +250,7 @@ const CLASSES: [&str; 3] = ["normal", "slave", "pubsub"];
 
 fn output_limits(text: &str, now: &str) -> Result<String, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    if words.is_empty() || words.len() % 4 != 0 {
+    if words.is_empty() || !words.len().is_multiple_of(4) {
         return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
     }
     let old: Vec<&str> = now.split_whitespace().collect();
