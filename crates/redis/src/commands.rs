@@ -12,12 +12,15 @@ pub mod blocking;
 pub mod client;
 pub mod configuration;
 pub mod connection;
+mod data;
 pub mod debug;
+pub mod expiry;
 pub mod hash;
 pub mod keyspace;
 pub mod list;
 pub mod listing;
 pub mod pattern;
+mod pick;
 pub mod pubsub;
 pub mod scan;
 pub mod set;
@@ -43,6 +46,7 @@ pub static FAMILIES: &[(&str, &[Command])] = &[
     ("server", watchers::COMMANDS),
     ("server", debug::COMMANDS),
     ("generic", keyspace::COMMANDS),
+    ("generic", expiry::COMMANDS),
     ("generic", scan::COMMANDS),
     ("generic", sort::COMMANDS),
     ("string", string::COMMANDS),

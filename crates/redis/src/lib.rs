@@ -15,9 +15,13 @@ pub mod command;
 pub mod commands;
 pub mod config;
 pub mod context;
+mod extended;
 pub mod fail;
 pub mod info;
 pub mod notify;
+mod number;
+mod ranges;
+mod rdb;
 pub mod server;
 pub mod testing;
 
