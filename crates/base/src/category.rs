@@ -46,6 +46,12 @@ pub enum Category {
     Point,
     /// A journal of the lattice database.
     Lattice,
+    /// The change log of the document store.
+    Feed,
+    /// What a client's retried write is answered from.
+    Retry,
+    /// A user and the verifiers of its password.
+    User,
 }
 
 /// One row of the register.
@@ -57,6 +63,8 @@ pub struct Registered {
     pub letter: u8,
     /// The format of its values.
     pub format: u8,
+    /// The last format that its owner writes beside; `format` if there is one only.
+    pub format_last: u8,
     /// The crate that alone reads and writes these keys.
     pub owner: &'static str,
     /// The elements after the header, in words.
@@ -71,18 +79,22 @@ const fn row(
     format: u8,
     [owner, elements, value]: [&'static str; 3],
 ) -> Registered {
-    Registered { category, letter, format, owner, elements, value }
+    Registered { category, letter, format, format_last: format, owner, elements, value }
+}
+
+const fn up_to(format_last: u8, row: Registered) -> Registered {
+    Registered { format_last, ..row }
 }
 
 use Category as C;
 
 /// Every category, in the order of the enum.
 #[rustfmt::skip]
-pub const REGISTER: [Registered; 11] = [
+pub const REGISTER: [Registered; 14] = [
     row(C::Database,   b'D', FORMAT_PLAIN, ["document", "database", "CBOR options"]),
     row(C::Collection, b'C', FORMAT_PLAIN, ["document", "database, collection", "CBOR schema"]),
-    row(C::Document,   b'O', FORMAT_PLAIN, ["document", "database, collection, (primary name, value)...", "CBOR object"]),
-    row(C::Index,      b'I', FORMAT_SECONDARY, ["document", "database, collection, (secondary name, value)..., (primary name, value)...", "empty"]),
+    up_to(3, row(C::Document, b'O', FORMAT_PLAIN, ["document", "database, collection, (primary name, value)...", "CBOR object"])),
+    up_to(4, row(C::Index, b'I', FORMAT_SECONDARY, ["document", "database, collection, (secondary name, value)..., (primary name, value)...", "empty"])),
     row(C::Message,    b'M', FORMAT_PLAIN, ["coordinator", "logical clock", "CBOR message"]),
     row(C::State,      b'S', FORMAT_PLAIN, ["coordinator", "state type, key...", "CBOR state"]),
     row(C::Job,        b'J', FORMAT_PLAIN, ["coordinator", "job id", "CBOR job"]),
@@ -90,14 +102,18 @@ pub const REGISTER: [Registered; 11] = [
     row(C::Event,      b'E', FORMAT_PLAIN, ["coordinator", "event type, key...", "CBOR message"]),
     row(C::Point,      b'P', FORMAT_PLAIN, ["eventlog", "point, then outside the tuple a schema-0 key", "schema-0 value"]),
     row(C::Lattice,    b'L', FORMAT_PLAIN, ["lattice", "owner, database, then outside the tuple a schema-0 key", "schema-0 value"]),
+    up_to(3, row(C::Feed, b'F', FORMAT_PLAIN, ["document", "setting, or clock or number, and chunk", "counter, or CBOR change"])),
+    row(C::Retry,      b'R', FORMAT_PLAIN, ["mongo", "session id", "CBOR answers"]),
+    row(C::User,       b'U', FORMAT_PLAIN, ["mongo", "database, user", "CBOR verifiers"]),
 ];
 
 const _: () = {
     let mut index = 0;
     while index < REGISTER.len() {
         assert!(REGISTER[index].category as usize == index, "the register follows the enum");
+        assert!(REGISTER[index].format <= REGISTER[index].format_last, "formats go up");
         assert!(
-            0 < REGISTER[index].format && REGISTER[index].format < 8,
+            0 < REGISTER[index].format && REGISTER[index].format_last < 8,
             "a format has three bits"
         );
         let mut other = 0;
@@ -153,7 +169,8 @@ impl Category {
         if numbers >> 4 != VERSION {
             return Err(Error::Shape("the key has a version that this program does not know"));
         }
-        if numbers & 0x0F != category.registered().format {
+        let row = category.registered();
+        if !(row.format..=row.format_last).contains(&(numbers & 0x0F)) {
             return Err(Error::Shape("the key has a format that this program does not know"));
         }
         Ok(category)
@@ -164,7 +181,14 @@ impl Category {
         Writer::new().bytes(&self.header())
     }
 
-    /// What all keys of this category begin with: four bytes.
+    /// Begins a key of this category in another format of its row than the first.
+    pub fn key_in(self, format: u8) -> Writer {
+        let row = self.registered();
+        assert!(row.format <= format && format <= row.format_last, "the register has the format");
+        Writer::new().bytes(&[row.letter, VERSION << 4 | format])
+    }
+
+    /// What all keys of this category in its first format begin with: four bytes.
     pub fn prefix(self) -> Vec<u8> {
         self.key().finish()
     }
@@ -206,11 +230,13 @@ mod tests {
                 format!("{}{numbers:02x}", letter as char)
             })
             .collect();
-        assert_eq!(shown.join(" "), "D11 C11 O11 I12 M11 S11 J11 N11 E11 P11 L11");
+        assert_eq!(shown.join(" "), "D11 C11 O11 I12 M11 S11 J11 N11 E11 P11 L11 F11 R11 U11");
         for row in REGISTER {
             let header = row.category.header();
             assert_eq!(Category::of_header(&header), Ok(row.category));
             assert_eq!(row.category.prefix(), [1, header[0], header[1], 0]);
+            let last = row.category.key_in(row.format_last).finish();
+            assert_eq!(open(&last).unwrap().0, row.category);
             let key = row.category.key().int(7).finish();
             assert_eq!(open_as(row.category, &key).unwrap().int::<u8>(), Ok(7));
             assert_eq!(open(&key).unwrap().0.owner(), row.owner);

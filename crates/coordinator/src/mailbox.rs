@@ -99,6 +99,12 @@ impl Mailbox {
             newest = clock.now();
             self.insert(txn, draft, newest, now_ms)?;
         }
+        state::put(
+            txn,
+            StateType::BELL,
+            &[Element::Text(self.cluster.clone())],
+            &Value::U64(newest),
+        )?;
         Ok((newest, Moved { clock, cursor: None }))
     }
 
@@ -135,15 +141,7 @@ impl Mailbox {
     /// The messages above the cursor, oldest first, at most [`PULL_MESSAGES_MAX`], including this
     /// node's own.
     pub fn pull(&self, txn: &mut dyn Txn) -> Result<(Vec<Message>, Moved), Error> {
-        let past = Range::prefix(&Category::Message.prefix()).end;
-        let start = kumiko_kv::range::after(&Message::key(self.cursor));
-        // A snapshot is enough: clocks grow in the order of commits, so nothing that commits later
-        // can appear below what is seen here.
-        let scan = Scan::new(Range::new(start, past)).rows(PULL_MESSAGES_MAX).snapshot();
-        let mut messages = Vec::new();
-        for (key, value) in txn.scan(&scan)?.rows {
-            messages.push(Message::decode(&key, &value)?);
-        }
+        let messages = after(txn, self.cursor)?;
         let Some(last) = messages.last() else {
             return Ok((messages, Moved { clock: self.clock, cursor: None }));
         };
@@ -174,6 +172,11 @@ impl Moved {
     }
 }
 
+/// The key that every post of the cluster writes: watch it to wait for messages.
+pub fn bell_key(cluster: &str) -> Result<Vec<u8>, Error> {
+    state::key(StateType::BELL, &[Element::Text(cluster.into())])
+}
+
 /// The clock of the newest message; 0 if there is none. Serializable: whoever posts depends on it.
 pub fn newest(txn: &mut dyn Txn) -> Result<u64, Error> {
     let range = Range::prefix(&Category::Message.prefix());
@@ -182,6 +185,17 @@ pub fn newest(txn: &mut dyn Txn) -> Result<u64, Error> {
         None => Ok(0),
         Some((key, _)) => clock_of(key),
     }
+}
+
+/// The messages above the clock `after`, oldest first, at most [`PULL_MESSAGES_MAX`].
+pub fn after(txn: &mut dyn Txn, after: u64) -> Result<Vec<Message>, Error> {
+    let past = Range::prefix(&Category::Message.prefix()).end;
+    let start = kumiko_kv::range::after(&Message::key(after));
+    // A snapshot is enough: clocks grow in the order of commits, so nothing that commits later can
+    // appear below what is seen here.
+    let scan = Scan::new(Range::new(start, past)).rows(PULL_MESSAGES_MAX).snapshot();
+    let rows = txn.scan(&scan)?.rows;
+    rows.iter().map(|(key, value)| Message::decode(key, value)).collect()
 }
 
 /// The newest event of a topic under a key, for those who come late.

@@ -22,6 +22,8 @@ impl StateType {
     pub const HEARTBEAT: StateType = StateType(b'H');
     /// How far a node has read the messages: (cluster, node id).
     pub const CURSOR: StateType = StateType(b'R');
+    /// The clock of the newest message, written with every post, for those who wait: (cluster).
+    pub const BELL: StateType = StateType(b'B');
     /// When a message was posted, where the message itself cannot say: (clock).
     pub const TIME: StateType = StateType(b'T');
     /// The jobs by the time at which they are due: (milliseconds, job id).

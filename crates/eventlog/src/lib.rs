@@ -7,7 +7,8 @@
 //!
 //! Pure: no file, socket, thread, clock or random number. Engines, sources and times come in.
 //!
-//! Read [`key`] first, then [`machine`], [`log`], [`writer`] and [`read`].
+//! Read [`key`] first, then [`machine`], [`log`], [`writer`] and [`read`]; [`snapshot`] holds
+//! truncation too, [`verify`] and [`repair`] belong together.
 //!
 //! ```
 //! use kumiko_eventlog::{EventId, Item, Log, PageMax, Point, Take, Writer};
@@ -32,6 +33,10 @@ pub mod machine;
 pub mod name;
 pub mod point;
 pub mod read;
+pub mod repair;
+pub mod snapshot;
+pub mod stat;
+pub mod verify;
 pub mod writer;
 
 pub use error::Error;
@@ -40,6 +45,7 @@ pub use key::EventId;
 pub use log::{Appended, Bounds, Item, Log, Sizes};
 pub use point::Point;
 pub use read::{Content, EventReader, Follow, Page, PageMax, Seen};
+pub use snapshot::{Snapshot, SnapshotReader, Truncated};
 pub use writer::{Take, Writer};
 
 /// Bytes as lower-case hexadecimal digits, for messages.

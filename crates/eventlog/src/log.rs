@@ -210,7 +210,7 @@ impl Log {
             Some(latest) => latest,
             None => self.begin_log(txn)?,
         };
-        let last = first.plus(items.len() as u64).prior();
+        let last = first.plus(items.len() as u64 - 1);
         if !first.is_event() || !last.is_event() {
             return Err(Error::Invalid(format!("{first} to {last} are not ids of events")));
         }

@@ -1,44 +1,5 @@
-//! The program `kumiko`. Each subcommand has a file of its own, with its `Args` and its `run`.
+//! The program `kumiko`; see [`kumiko::program`].
 
-use std::process::ExitCode;
-
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-
-mod dump;
-mod serve;
-mod store;
-
-/// One database, four services, one ordered transactional keyspace.
-#[derive(Parser)]
-#[command(name = "kumiko", version, propagate_version = true, max_term_width = 100)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Run the server until SIGTERM or Ctrl-C
-    #[command(after_help = serve::AFTER_HELP)]
-    Serve(serve::Args),
-    /// Print the keyspace by category, readable
-    Dump(dump::Args),
-}
-
-fn main() -> ExitCode {
-    let cli = match Cli::from_arg_matches(&Cli::command().get_matches()) {
-        Ok(cli) => cli,
-        Err(error) => error.exit(),
-    };
-    let result = match cli.command {
-        Command::Serve(args) => serve::run(args),
-        Command::Dump(args) => dump::run(&args),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("kumiko: {error}");
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> std::process::ExitCode {
+    kumiko::program::main()
 }

@@ -8,6 +8,7 @@ use kumiko_node::{Error, engine};
 
 /// Which store to work on.
 #[derive(clap::Args, Clone, Debug)]
+#[group(skip)]
 pub(crate) struct Args {
     /// The directory of the store
     #[arg(long, value_name = "DIR", default_value = "./kumiko-data", env = "KUMIKO_DIR")]

@@ -62,7 +62,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Adds `delta` under `key`; `cleared` and earlier writes of this buffer are taken into account.
+    /// Adds `delta` under `key`, on top of the earlier writes of this buffer.
     pub fn add(&mut self, key: &[u8], delta: i64) -> Result<(), Error> {
         check_key(key)?;
         self.grow(key.len() + 8)?;
@@ -209,4 +209,121 @@ pub fn check_range(range: &Range) -> Result<(), Error> {
 
 fn check_size(what: &'static str, size: usize, size_max: usize) -> Result<(), Error> {
     if size_max < size { Err(Error::TooLarge { what, size, size_max }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kumiko_base::Kind;
+    use kumiko_base::draw;
+
+    /// Against a map that does each thing at once: the buffer over an old state gives the new one.
+    #[test]
+    fn a_buffer_over_a_state_is_the_next_state() {
+        draw::check("a_buffer_over_a_state_is_the_next_state", 4_000, |draw| {
+            let mut old: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+            for _ in 0..draw.below(8) {
+                old.insert(vec![draw.below(9) as u8], draw.bytes(10));
+            }
+            let mut new = old.clone();
+            let mut buffer = Buffer::default();
+            for _ in 0..draw.below(12) {
+                let key = vec![draw.below(9) as u8];
+                match draw.below(4) {
+                    0 => {
+                        let value = draw.bytes(10);
+                        buffer.put(&key, &value).unwrap();
+                        new.insert(key, value);
+                    }
+                    1 => {
+                        buffer.del(&key).unwrap();
+                        new.remove(&key);
+                    }
+                    2 => {
+                        let delta = draw.bits() as i64;
+                        buffer.add(&key, delta).unwrap();
+                        let sum = add(new.get(&key).map(Vec::as_slice), delta);
+                        new.insert(key, sum);
+                    }
+                    _ => {
+                        let range = Range::new(key, vec![draw.below(9) as u8]);
+                        buffer.clear(&range).unwrap();
+                        new.retain(|key, _| !range.contains(key));
+                    }
+                }
+            }
+            let mut applied = old.clone();
+            let cleared: Vec<Range> = buffer.cleared().collect();
+            assert!(cleared.windows(2).all(|pair| pair[0].end < pair[1].start), "{cleared:?}");
+            applied.retain(|key, _| !cleared.iter().any(|range| range.contains(key)));
+            for (key, write) in buffer.writes() {
+                match write {
+                    Write::Put(value) => drop(applied.insert(key.clone(), value.clone())),
+                    Write::Del => drop(applied.remove(key)),
+                    Write::Add(delta) => {
+                        let sum = add(applied.get(key).map(Vec::as_slice), *delta);
+                        applied.insert(key.clone(), sum);
+                    }
+                }
+            }
+            assert_eq!(applied, new);
+            for key in 0..9 {
+                let key = vec![key];
+                let seen = match buffer.get(&key) {
+                    None => old.get(&key).cloned(),
+                    Some(Write::Put(value)) => Some(value),
+                    Some(Write::Del) => None,
+                    Some(Write::Add(delta)) => Some(add(old.get(&key).map(Vec::as_slice), delta)),
+                };
+                assert_eq!(seen.as_ref(), new.get(&key));
+            }
+        });
+    }
+
+    #[test]
+    fn sums() {
+        // value before, delta, value after
+        type Sum<'a> = (Option<&'a [u8]>, i64, [u8; 8]);
+        let rows: [Sum; 6] = [
+            (None, 1, [1, 0, 0, 0, 0, 0, 0, 0]),
+            (Some(&[255]), 1, [0, 1, 0, 0, 0, 0, 0, 0]),
+            (Some(&[]), -1, [255; 8]),
+            (Some(&[255; 8]), 1, [0; 8]),
+            (Some(&[1, 0, 0, 0, 0, 0, 0, 0, 9, 9]), 1, [2, 0, 0, 0, 0, 0, 0, 0]),
+            (Some(&i64::MAX.to_le_bytes()), 1, i64::MIN.to_le_bytes()),
+        ];
+        for (before, delta, after) in rows {
+            assert_eq!(add(before, delta), after, "{before:?} + {delta}");
+        }
+    }
+
+    #[test]
+    fn limits_on_both_sides() {
+        let mut buffer = Buffer::default();
+        let long = vec![1; KEY_BYTES_MAX];
+        assert!(buffer.put(&long, &vec![0; VALUE_BYTES_MAX]).is_ok());
+        let longer = vec![1; KEY_BYTES_MAX + 1];
+        for error in [
+            buffer.put(&longer, b"").unwrap_err(),
+            buffer.del(&longer).unwrap_err(),
+            buffer.add(&longer, 1).unwrap_err(),
+            buffer.put(b"a", &vec![0; VALUE_BYTES_MAX + 1]).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), Kind::TooLarge);
+        }
+        assert_eq!(buffer.put(b"", b"").unwrap_err().kind(), Kind::Invalid);
+        assert_eq!(buffer.put(b"\xFF", b"").unwrap_err().kind(), Kind::Invalid);
+        assert!(buffer.put(b"\xFE\xFF", b"").is_ok());
+        // A range may end right behind the longest key.
+        assert!(buffer.clear(&Range::one(&long)).is_ok());
+        assert!(buffer.clear(&Range::new(b"a".as_slice(), vec![1; KEY_BYTES_MAX + 2])).is_err());
+        let left = TXN_BYTES_MAX - buffer.size();
+        for _ in 0..left / VALUE_BYTES_MAX {
+            buffer.put(b"k", &vec![0; VALUE_BYTES_MAX - 1]).unwrap();
+        }
+        buffer.put(b"k", &vec![0; left % VALUE_BYTES_MAX - 1]).unwrap();
+        assert_eq!(buffer.size(), TXN_BYTES_MAX);
+        assert_eq!(buffer.del(b"k").unwrap_err().kind(), Kind::TooLarge);
+        assert_eq!(buffer.size(), TXN_BYTES_MAX, "what was refused does not count");
+    }
 }

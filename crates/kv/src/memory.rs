@@ -1,10 +1,13 @@
 //! The memory engine: for tests and throw-away databases.
 //!
 //! Every key keeps its versions, newest last. A transaction reads the newest version that is not
-//! younger than its snapshot; versions that no open transaction can see are dropped by the commit
-//! that writes the key again.
+//! younger than its snapshot. A version that no open transaction can see is dropped by the commit
+//! that replaces it, or, if a transaction could still see it then, when that transaction ends.
+//!
+//! A scan takes its rows from the shared map in chunks, so that the lock is taken once per chunk
+//! and never while the caller looks at a row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,13 +16,65 @@ use crate::conflict::{Log, Reads};
 use crate::watch::Watches;
 use crate::{Committed, Engine, Error, Flow, Range, Read, Scan, Txn, Watch, range};
 
-type Versions = Vec<(u64, Option<Arc<[u8]>>)>;
+/// The first chunk of a scan: many scans want a row or two.
+const CHUNK_ROWS_MIN: usize = 8;
+/// The largest chunk: past this the price of the lock no longer shows.
+const CHUNK_ROWS_MAX: usize = 512;
+
+type Bytes = Arc<[u8]>;
+type Versions = Vec<(u64, Option<Bytes>)>;
+type Rows = BTreeMap<Bytes, Versions>;
 
 #[derive(Debug, Default)]
 struct State {
-    rows: BTreeMap<Vec<u8>, Versions>,
+    rows: Rows,
     log: Log,
     version: u64,
+    /// Keys that hold more than their newest value, by the version that made them so.
+    stale: VecDeque<(u64, Bytes)>,
+}
+
+impl State {
+    /// A transaction that read at `version` has ended.
+    fn close(&mut self, version: u64) {
+        self.log.closed(version);
+        let oldest = self.log.oldest().unwrap_or(self.version);
+        while self.stale.front().is_some_and(|(at, _)| *at <= oldest) {
+            let Some((_, key)) = self.stale.pop_front() else { return };
+            let Some(versions) = self.rows.get_mut(&key) else { continue };
+            prune(versions, oldest);
+            if versions.is_empty() {
+                self.rows.remove(&key);
+            }
+        }
+    }
+
+    /// Puts a version on top of those under `key`.
+    fn set(&mut self, key: &Bytes, value: Option<Bytes>, oldest: u64) {
+        let versions = self.rows.entry(Arc::clone(key)).or_default();
+        versions.push((self.version, value));
+        prune(versions, oldest);
+        match versions.as_slice() {
+            [] => drop(self.rows.remove(key)),
+            [(_, Some(_))] => {}
+            _ => self.stale.push_back((self.version, Arc::clone(key))),
+        }
+    }
+}
+
+/// Drops the versions that no transaction at `oldest` or later can see.
+fn prune(versions: &mut Versions, oldest: u64) {
+    let first = versions.iter().rposition(|(at, _)| *at <= oldest).unwrap_or(0);
+    versions.drain(..first);
+    if let [(at, None)] = versions.as_slice()
+        && *at <= oldest
+    {
+        versions.clear();
+    }
+}
+
+fn visible(versions: &Versions, version: u64) -> Option<Bytes> {
+    versions.iter().rev().find(|(at, _)| *at <= version)?.1.clone()
 }
 
 #[derive(Debug, Default)]
@@ -55,12 +110,14 @@ impl Engine for Memory {
         Ok(Box::new(MemoryTxn {
             shared: Arc::clone(&self.shared),
             version,
+            closed: false,
             buffer: Buffer::default(),
             reads: Reads::default(),
         }))
     }
 
     fn watch(&self, key: &[u8]) -> Result<Box<dyn Watch>, Error> {
+        buffer::check_key(key)?;
         Ok(self.shared.watches.watch(key))
     }
 
@@ -76,75 +133,116 @@ impl Engine for Memory {
 struct MemoryTxn {
     shared: Arc<Shared>,
     version: u64,
+    closed: bool,
     buffer: Buffer,
     reads: Reads,
 }
 
 impl Drop for MemoryTxn {
     fn drop(&mut self) {
-        self.shared.state().log.closed(self.version);
+        if !self.closed {
+            self.shared.state().close(self.version);
+        }
     }
 }
 
 impl MemoryTxn {
-    /// The snapshot's next row at or after (or, in reverse, before) the bounds.
-    fn next_stored(&self, range: &Range, reverse: bool) -> Option<(Vec<u8>, Arc<[u8]>)> {
-        if range.is_empty() {
-            return None;
-        }
-        let state = self.shared.state();
-        let bounds =
-            (Bound::Included(range.start.as_slice()), Bound::Excluded(range.end.as_slice()));
-        let mut rows = state.rows.range::<[u8], _>(bounds);
-        let next = || if reverse { rows.next_back() } else { rows.next() };
-        std::iter::from_fn(next).find_map(|(key, versions)| {
-            if self.buffer.is_cleared(key) {
-                return None;
-            }
-            Some((key.clone(), visible(versions, self.version)?))
-        })
-    }
-
-    fn stored(&self, key: &[u8]) -> Option<Arc<[u8]>> {
+    fn stored(&self, key: &[u8]) -> Option<Bytes> {
         visible(self.shared.state().rows.get(key)?, self.version)
     }
 
-    /// The next row of the snapshot with this transaction's writes on top.
-    fn next_row(&self, range: &Range, reverse: bool) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut left = range.clone();
+    /// The next rows of the snapshot in `range`, at most `count`, and whether these are all.
+    fn chunk(
+        &self,
+        range: &Range,
+        reverse: bool,
+        count: usize,
+    ) -> (VecDeque<(Bytes, Bytes)>, bool) {
+        let mut chunk = VecDeque::new();
+        if range.is_empty() {
+            return (chunk, true);
+        }
+        let bounds =
+            (Bound::Included(range.start.as_slice()), Bound::Excluded(range.end.as_slice()));
+        let state = self.shared.state();
+        let mut rows = state.rows.range::<[u8], _>(bounds);
         loop {
-            let stored = self.next_stored(&left, reverse);
-            let mut written = self.buffer.writes_in(&left);
-            let written = if reverse { written.next_back() } else { written.next() };
-            let (key, write) = match (&stored, written) {
-                (None, None) => return None,
-                (Some((key, value)), None) => return Some((key.clone(), value.to_vec())),
-                (Some((key, value)), Some((wkey, _))) if before(key, wkey, reverse) => {
-                    return Some((key.clone(), value.to_vec()));
+            let next = if reverse { rows.next_back() } else { rows.next() };
+            let Some((key, versions)) = next else { return (chunk, true) };
+            if let Some(value) = visible(versions, self.version)
+                && !self.buffer.is_cleared(key)
+            {
+                chunk.push_back((Arc::clone(key), value));
+                if chunk.len() == count {
+                    return (chunk, false);
                 }
-                (_, Some((wkey, write))) => (wkey.clone(), write.clone()),
-            };
-            let under = stored.filter(|(skey, _)| *skey == key).map(|(_, value)| value);
-            match write {
-                Write::Put(value) => return Some((key, value)),
-                Write::Add(delta) => return Some((key, buffer::add(under.as_deref(), delta))),
-                Write::Del => {}
             }
+        }
+    }
+
+    /// Shows the rows of the snapshot with this transaction's writes on top, as long as `each`
+    /// wants more. Returns the key of the last row shown, if `each` ended the walk.
+    fn walk(
+        &self,
+        range: &Range,
+        reverse: bool,
+        rows_max: usize,
+        each: &mut dyn FnMut(&[u8], &[u8]) -> Flow,
+    ) -> Option<Vec<u8>> {
+        let mut left = range.clone();
+        let mut count = CHUNK_ROWS_MIN.min(rows_max.max(1));
+        let mut written = self.buffer.writes_in(range);
+        let mut take = || if reverse { written.next_back() } else { written.next() };
+        let mut write = take();
+        loop {
+            let (mut chunk, all) = self.chunk(&left, reverse, count);
+            let last = chunk.back().map(|(key, _)| Arc::clone(key));
+            loop {
+                // Writes behind the last row of the chunk wait for the next chunk.
+                let row = chunk.front();
+                let order = match (row, write) {
+                    (None, None) => break,
+                    (None, Some(_)) if !all => break,
+                    (None, Some(_)) => std::cmp::Ordering::Greater,
+                    (Some(_), None) => std::cmp::Ordering::Less,
+                    (Some((key, _)), Some((other, _))) if reverse => (**other).cmp(&**key),
+                    (Some((key, _)), Some((other, _))) => (**key).cmp(&**other),
+                };
+                let row = if order.is_le() { chunk.pop_front() } else { None };
+                let over = if order.is_ge() { write } else { None };
+                let flow = show(row.as_ref(), over, each);
+                if flow == Flow::Stop {
+                    let key = over.map(|(key, _)| key.clone());
+                    return key.or_else(|| row.map(|(key, _)| key.to_vec()));
+                }
+                if order.is_ge() {
+                    write = take();
+                }
+            }
+            let key = last.filter(|_| !all)?;
             if reverse {
-                left.end = key;
+                left.end = key.to_vec();
             } else {
                 left.start = range::after(&key);
             }
+            count = (count * 4).min(CHUNK_ROWS_MAX);
         }
     }
 }
 
-fn before(a: &[u8], b: &[u8], reverse: bool) -> bool {
-    if reverse { b < a } else { a < b }
-}
-
-fn visible(versions: &Versions, version: u64) -> Option<Arc<[u8]>> {
-    versions.iter().rev().find(|(at, _)| *at <= version)?.1.clone()
+/// Shows one row: what is stored, or what the transaction wrote over it, unless it removed it.
+fn show(
+    row: Option<&(Bytes, Bytes)>,
+    over: Option<(&Vec<u8>, &Write)>,
+    each: &mut dyn FnMut(&[u8], &[u8]) -> Flow,
+) -> Flow {
+    let stored = row.map(|(_, value)| &**value);
+    match (over, row) {
+        (Some((key, Write::Put(value))), _) => each(key, value),
+        (Some((key, Write::Add(delta))), _) => each(key, &buffer::add(stored, *delta)),
+        (Some((_, Write::Del)), _) | (None, None) => Flow::Go,
+        (None, Some((key, value))) => each(key, value),
+    }
 }
 
 impl Txn for MemoryTxn {
@@ -170,39 +268,33 @@ impl Txn for MemoryTxn {
         each: &mut dyn FnMut(&[u8], &[u8]) -> Flow,
     ) -> Result<Option<Range>, Error> {
         buffer::check_range(&scan.range)?;
-        let mut left = scan.range.clone();
+        if scan.range.is_empty() {
+            return Ok(None);
+        }
+        if scan.rows_max == 0 || scan.bytes_max == 0 {
+            return Ok(Some(scan.range.clone()));
+        }
         let (mut rows, mut bytes) = (0, 0);
-        let mut rest = None;
-        while rows < scan.rows_max && bytes < scan.bytes_max {
-            let Some((key, value)) = self.next_row(&left, scan.reverse) else {
-                left.start = left.end.clone();
-                break;
-            };
+        let last = self.walk(&scan.range, scan.reverse, scan.rows_max, &mut |key, value| {
             rows += 1;
             bytes += key.len() + value.len();
-            let flow = each(&key, &value);
+            let flow = each(key, value);
+            if rows < scan.rows_max && bytes < scan.bytes_max { flow } else { Flow::Stop }
+        });
+        let mut seen = scan.range.clone();
+        let rest = last.and_then(|key| {
+            let mut rest = scan.range.clone();
             if scan.reverse {
-                left.end = key;
+                rest.end.clone_from(&key);
+                seen.start = key;
             } else {
-                left.start = range::after(&key);
+                rest.start = range::after(&key);
+                seen.end.clone_from(&rest.start);
             }
-            if flow == Flow::Stop {
-                break;
-            }
-        }
-        if !left.is_empty() {
-            rest = Some(left.clone());
-        }
-        if scan.read == Read::Serializable && !scan.range.is_empty() {
-            let mut seen = scan.range.clone();
-            match (&rest, scan.reverse) {
-                (None, _) => {}
-                (Some(rest), false) => seen.end.clone_from(&rest.start),
-                (Some(rest), true) => seen.start.clone_from(&rest.end),
-            }
-            if !seen.is_empty() {
-                self.reads.ranges.push(seen);
-            }
+            if rest.is_empty() { None } else { Some(rest) }
+        });
+        if scan.read == Read::Serializable {
+            self.reads.ranges.push(seen);
         }
         Ok(rest)
     }
@@ -239,62 +331,116 @@ impl Txn for MemoryTxn {
         self.buffer.size()
     }
 
-    fn commit(self: Box<Self>) -> Result<Committed, Error> {
-        let mut state = self.shared.state();
+    fn commit(mut self: Box<Self>) -> Result<Committed, Error> {
         if self.buffer.is_empty() {
             return Ok(Committed { version: self.version });
         }
-        if state.log.conflicts(self.version, &self.reads) {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.state();
+        let conflict = state.log.conflicts(self.version, &self.reads);
+        // From here on nobody needs the snapshot of this transaction.
+        self.closed = true;
+        state.close(self.version);
+        if conflict {
             return Err(Error::Conflict);
         }
         state.version += 1;
         let version = state.version;
         let oldest = state.log.oldest().unwrap_or(version);
         for range in self.buffer.cleared() {
-            clear(&mut state.rows, &range, version, oldest);
+            for key in keys_in(&state.rows, &range) {
+                state.set(&key, None, oldest);
+            }
         }
         for (key, write) in self.buffer.writes() {
-            let versions = state.rows.entry(key.clone()).or_default();
-            let value: Option<Arc<[u8]>> = match write {
+            let value: Option<Bytes> = match write {
                 Write::Put(value) => Some(value.as_slice().into()),
                 Write::Del => None,
                 Write::Add(delta) => {
-                    let newest = versions.last().and_then(|(_, value)| value.as_deref());
-                    Some(buffer::add(newest, *delta).into())
+                    let stored = state.rows.get(key.as_slice());
+                    let stored = stored.and_then(|versions| versions.last()?.1.clone());
+                    Some(buffer::add(stored.as_deref(), *delta).into())
                 }
             };
-            set(versions, version, value, oldest);
-            if versions.is_empty() {
-                state.rows.remove(key);
-            }
+            state.set(&key.as_slice().into(), value, oldest);
         }
         let touched = self.buffer.touched();
-        self.shared.watches.ring(touched.keys.iter().map(Vec::as_slice), &touched.ranges);
+        shared.watches.ring(touched.keys.iter().map(Vec::as_slice), &touched.ranges);
         state.log.committed(version, touched);
         Ok(Committed { version })
     }
 }
 
-fn clear(rows: &mut BTreeMap<Vec<u8>, Versions>, range: &Range, version: u64, oldest: u64) {
+fn keys_in(rows: &Rows, range: &Range) -> Vec<Bytes> {
     let bounds = (Bound::Included(range.start.as_slice()), Bound::Excluded(range.end.as_slice()));
-    let mut gone = Vec::new();
-    for (key, versions) in rows.range_mut::<[u8], _>(bounds) {
-        set(versions, version, None, oldest);
-        if versions.is_empty() {
-            gone.push(key.clone());
-        }
-    }
-    for key in gone {
-        rows.remove(&key);
-    }
+    rows.range::<[u8], _>(bounds).map(|(key, _)| Arc::clone(key)).collect()
 }
 
-/// Adds a version and drops those that nobody can see any more.
-fn set(versions: &mut Versions, version: u64, value: Option<Arc<[u8]>>, oldest: u64) {
-    versions.push((version, value));
-    let first = versions.iter().rposition(|(at, _)| *at <= oldest).unwrap_or(0);
-    versions.drain(..first);
-    if versions.len() == 1 && versions[0].1.is_none() {
-        versions.clear();
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{conformance, faults, history, mirror};
+    use kumiko_base::draw;
+
+    fn make() -> Arc<dyn Engine> {
+        Arc::new(Memory::new())
+    }
+
+    #[test]
+    fn conforms() {
+        conformance::run(&make);
+    }
+
+    /// Trivially alike; what it shows is that the programs run and that the mirror finds nothing
+    /// where there is nothing.
+    #[test]
+    fn mirrors_itself() {
+        mirror::run(100, &make, &make);
+    }
+
+    #[test]
+    fn histories_are_serializable() {
+        history::run(&make, 10);
+    }
+
+    #[test]
+    fn histories_with_faults_are_serializable() {
+        let seed = std::sync::atomic::AtomicU64::new(0);
+        let make = || -> Arc<dyn Engine> {
+            let seed = seed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Arc::new(faults::Faults::new(make(), seed, faults::Odds::every(10)))
+        };
+        history::run(&make, 10);
+    }
+
+    /// Whatever was written, deleted and looked at: when nobody looks any more, only the newest
+    /// values are left.
+    #[test]
+    fn old_versions_go_when_nobody_can_see_them() {
+        draw::check("old_versions_go_when_nobody_can_see_them", 500, |draw| {
+            let engine = Memory::new();
+            let mut open = Vec::new();
+            for _ in 0..40 {
+                match draw.below(4) {
+                    0 => open.push(engine.begin().unwrap()),
+                    1 if !open.is_empty() => drop(open.swap_remove(draw.index(open.len()))),
+                    2 => {
+                        let mut txn = engine.begin().unwrap();
+                        txn.clear(&Range::new(vec![draw.below(5) as u8], vec![9])).unwrap();
+                        txn.commit().unwrap();
+                    }
+                    _ => {
+                        let mut txn = engine.begin().unwrap();
+                        let key = [draw.below(5) as u8];
+                        if draw.one_in(3) { txn.del(&key) } else { txn.put(&key, b"x") }.unwrap();
+                        txn.commit().unwrap();
+                    }
+                }
+            }
+            open.clear();
+            let state = engine.shared.state();
+            assert!(state.stale.is_empty());
+            assert!(state.rows.values().all(|versions| matches!(versions[..], [(_, Some(_))])));
+        });
     }
 }

@@ -78,3 +78,50 @@ impl AsKind for Error {
         self.kind()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Memory;
+    use std::cell::RefCell;
+
+    thread_local! {
+        static PAUSES: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn note(pause: Duration) {
+        PAUSES.with_borrow_mut(|pauses| pauses.push(pause.as_millis()));
+    }
+
+    /// Fails `failures` times with `error`, and says how often it was run.
+    fn try_until(failures: u32, error: &Error, retry: Retry) -> (Result<(), Error>, u32) {
+        let engine = Memory::new();
+        let mut runs = 0;
+        let result = run(&engine, retry, |txn| {
+            runs += 1;
+            txn.put(b"runs", &[runs as u8])?;
+            if failures < runs { Ok(()) } else { Err(error.clone()) }
+        });
+        (result, runs)
+    }
+
+    #[test]
+    fn conflicts_are_repeated_up_to_the_bound() {
+        let retry = Retry { attempts_max: 11, unknown: false, pause: note };
+        assert_eq!(try_until(10, &Error::Conflict, retry), (Ok(()), 11));
+        let pauses = PAUSES.take();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 64, 64], "the first repetition is at once");
+        assert_eq!(try_until(11, &Error::Conflict, retry), (Err(Error::Conflict), 11));
+        assert_eq!(try_until(1, &Error::TooOld, retry), (Ok(()), 2));
+    }
+
+    #[test]
+    fn only_what_may_be_repeated_is() {
+        let unknown = Error::Unknown("cut off".into());
+        let retry = Retry { attempts_max: 5, unknown: false, pause: note };
+        assert_eq!(try_until(1, &unknown, retry), (Err(unknown.clone()), 1));
+        assert_eq!(try_until(1, &unknown, Retry { unknown: true, ..retry }), (Ok(()), 2));
+        let full = Error::Full("no room".into());
+        assert_eq!(try_until(1, &full, Retry { unknown: true, ..retry }), (Err(full), 1));
+    }
+}

@@ -15,7 +15,24 @@ struct Bell {
 /// Who waits for which key.
 #[derive(Debug, Default)]
 pub struct Watches {
-    bells: Mutex<HashMap<Vec<u8>, Vec<Weak<Bell>>>>,
+    bells: Mutex<Bells>,
+}
+
+#[derive(Debug, Default)]
+struct Bells {
+    by_key: HashMap<Vec<u8>, Vec<Weak<Bell>>>,
+    /// How many keys were left when those that nobody waits for were last swept out.
+    swept: usize,
+}
+
+impl Bells {
+    /// Drops the keys that nobody waits for any more, once they may be half of all.
+    fn sweep(&mut self) {
+        if self.swept * 2 < self.by_key.len() {
+            self.by_key.retain(|_, waiting| waiting.iter().any(|bell| bell.strong_count() != 0));
+            self.swept = self.by_key.len();
+        }
+    }
 }
 
 impl Watches {
@@ -23,7 +40,8 @@ impl Watches {
     pub fn watch(&self, key: &[u8]) -> Box<dyn Watch> {
         let bell = Arc::new(Bell::default());
         let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = bells.entry(key.to_vec()).or_default();
+        bells.sweep();
+        let waiting = bells.by_key.entry(key.to_vec()).or_default();
         waiting.retain(|bell| bell.strong_count() != 0);
         waiting.push(Arc::downgrade(&bell));
         Box::new(Waiting { bell })
@@ -32,6 +50,7 @@ impl Watches {
     /// A commit wrote these keys and ranges.
     pub fn ring<'a>(&self, keys: impl Iterator<Item = &'a [u8]>, ranges: &[Range]) {
         let mut bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
+        let bells = &mut bells.by_key;
         if bells.is_empty() {
             return;
         }
@@ -47,7 +66,6 @@ impl Watches {
                 ring_all(bells.remove(&key).unwrap_or_default());
             }
         }
-        bells.retain(|_, waiting| waiting.iter().any(|bell| bell.strong_count() != 0));
     }
 }
 
@@ -71,5 +89,38 @@ impl Watch for Waiting {
             .wait_timeout_while(rung, timeout, |rung| !*rung)
             .unwrap_or_else(PoisonError::into_inner);
         Ok(*rung)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_wakes_those_who_wait_for_its_key() {
+        let watches = Watches::default();
+        let mut a = watches.watch(b"a");
+        let mut b = watches.watch(b"b");
+        watches.ring([b"a".as_slice()].into_iter(), &[]);
+        assert_eq!(a.wait(Duration::ZERO), Ok(true));
+        assert_eq!(a.wait(Duration::ZERO), Ok(true), "it stays written");
+        assert_eq!(b.wait(Duration::ZERO), Ok(false));
+        watches.ring(std::iter::empty(), &[Range::prefix(b"b")]);
+        assert_eq!(b.wait(Duration::ZERO), Ok(true));
+        let mut late = watches.watch(b"a");
+        assert_eq!(late.wait(Duration::ZERO), Ok(false));
+    }
+
+    #[test]
+    fn forgotten_watches_take_no_room() {
+        let watches = Watches::default();
+        let kept = watches.watch(b"kept");
+        for number in 0..10_000_u32 {
+            drop(watches.watch(&number.to_be_bytes()));
+        }
+        assert!(watches.bells.lock().unwrap().by_key.len() < 8);
+        watches.ring([b"kept".as_slice()].into_iter(), &[]);
+        let mut kept = kept;
+        assert_eq!(kept.wait(Duration::ZERO), Ok(true));
     }
 }

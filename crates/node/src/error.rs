@@ -47,6 +47,12 @@ impl From<kumiko_kv::Error> for Error {
     }
 }
 
+impl From<kumiko_coordinator::Error> for Error {
+    fn from(error: kumiko_coordinator::Error) -> Error {
+        Error::new(error.kind(), error.to_string())
+    }
+}
+
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Error {
         let kind = match error.kind() {

@@ -5,10 +5,13 @@
 //!
 //! Read [`settings`] first, then [`engine`] and [`node`].
 
+pub mod clock;
+pub mod cluster;
 pub mod engine;
 pub mod error;
 pub mod http;
 pub mod node;
+pub mod random;
 pub mod service;
 pub mod settings;
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use kumiko_kv::Engine;
 
-use crate::{Error, Service, Settings, engine, http};
+use kumiko_coordinator::{Dialect, NodeId};
+
+use crate::cluster::{self, Identity};
+use crate::{Error, Service, Settings, engine, http, random};
 
 /// A running node. Stop it with [`Node::stop`]; dropping it stops it too.
 pub struct Node {
@@ -17,8 +20,13 @@ impl Node {
     pub fn start(settings: &Settings) -> Result<Node, Error> {
         let engine = engine::open(&settings.engine(), settings.text("durability"))?;
         let mut node = Node { engine, services: Vec::new() };
+        let mut routes = http::Routes::default();
+        let identity = identity(settings)?;
+        let (cluster, service) = cluster::start(Arc::clone(&node.engine), identity)?;
+        node.services.push(service);
+        cluster::report::add_routes(&mut routes, &node.engine, &cluster);
         if let Some(address) = settings.address("http") {
-            node.services.push(http::start(address, Arc::clone(&node.engine))?);
+            node.services.push(http::start(address, Arc::clone(&node.engine), routes)?);
         }
         Ok(node)
     }
@@ -50,5 +58,38 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.stop_services();
+    }
+}
+
+/// Who this node is. The id is drawn once and kept beside the store.
+fn identity(settings: &Settings) -> Result<Identity, Error> {
+    let dialect = match settings.text("cluster-dialect") {
+        "puzzledb" => Dialect::Puzzle,
+        _ => Dialect::Own,
+    };
+    let host = match settings.text("host") {
+        "" => settings.address("redis").unwrap_or("127.0.0.1").to_string(),
+        host => host.to_string(),
+    };
+    let cluster = settings.text("cluster").to_string();
+    Ok(Identity { node: node_id(settings)?, cluster, host, dialect })
+}
+
+fn node_id(settings: &Settings) -> Result<NodeId, Error> {
+    if settings.engine() == "memory" {
+        return Ok(NodeId(random::bytes()?));
+    }
+    let path = settings.dir().join("node.id");
+    match std::fs::read_to_string(&path) {
+        Ok(text) => NodeId::parse(text.trim()).ok_or_else(|| {
+            Error::invalid(format!("the file {} does not hold a node's id", path.display()))
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let id = NodeId(random::bytes()?);
+            std::fs::create_dir_all(settings.dir())?;
+            std::fs::write(&path, format!("{id}\n"))?;
+            Ok(id)
+        }
+        Err(error) => Err(Error::from(error).during(&format!("cannot read {}", path.display()))),
     }
 }

@@ -58,6 +58,14 @@ pub const SETTINGS: &[Setting] = &[
     one("redis", "ADDRESS", "127.0.0.1:6379", listen, "Listen for Redis clients here, or off"),
     one("http", "ADDRESS", "127.0.0.1:8080", listen, "Answer /health and /metrics here, or off"),
     one("cluster", "NAME", "kumiko", word, "The cluster that this node belongs to"),
+    one(
+        "cluster-dialect",
+        "DIALECT",
+        "kumiko",
+        dialect,
+        "How messages are written: kumiko, or puzzledb where nodes of PuzzleDB share the cluster",
+    ),
+    one("host", "HOST:PORT", "", any, "This node's address as others see it; --redis if not named"),
     Setting {
         name: "peer",
         value: "HOST:PORT[=KEY]",
@@ -85,6 +93,13 @@ fn durability(text: &str) -> Result<(), String> {
     match text {
         "always" | "everysecond" | "never" => Ok(()),
         _ => Err("use always, everysecond or never".into()),
+    }
+}
+
+fn dialect(text: &str) -> Result<(), String> {
+    match text {
+        "kumiko" | "puzzledb" => Ok(()),
+        _ => Err("use kumiko or puzzledb".into()),
     }
 }
 
