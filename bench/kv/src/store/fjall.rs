@@ -34,7 +34,7 @@ impl Store for Fjall {
     }
 
     fn get(&self, key: &[u8]) -> Option<usize> {
-        self.keyspace.get(key).expect("get").map(|value| value.len())
+        self.keyspace.get(key).expect("get").map(|value| value.to_vec().len())
     }
 
     fn scan(&self, start: &[u8], rows: usize) -> usize {

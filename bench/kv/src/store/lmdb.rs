@@ -12,8 +12,8 @@ use super::{Row, Setting, Store};
 const MAP_BYTES: usize = 64 << 30;
 
 pub(super) struct Lmdb {
-    env: Env<WithoutTls>,
-    database: Database<Bytes, Bytes>,
+    env: &'static Env<WithoutTls>,
+    database: Database<'static, Bytes, Bytes>,
 }
 
 impl Lmdb {
@@ -26,6 +26,8 @@ impl Lmdb {
         }
         // SAFETY: the directory is new and nobody else maps the file.
         let env = unsafe { options.open(dir) }.expect("the store opens");
+        // The database borrows it; both live as long as this process measures.
+        let env: &'static Env<WithoutTls> = Box::leak(Box::new(env));
         let txn = env.write_txn().expect("begin");
         let database = env
             .create_databases_and_commit(txn, |options, txn| {
