@@ -2,11 +2,15 @@
 //!
 //! Pure: time and randomness are arguments, nothing here opens a socket or a file.
 //!
-//! Read [`cell`] first (values, their one encoding, their ids).
+//! Read [`cell`] first (values, their one encoding, their ids), then [`live`] (what commands run on).
 
 pub mod cell;
 mod error;
 pub mod index;
+pub mod keyfile;
+pub mod live;
+pub mod replica;
+pub mod sign;
 
 pub use error::Error;
 pub use index::Index;
