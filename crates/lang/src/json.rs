@@ -206,7 +206,7 @@ pub fn base64_show(bytes: &[u8]) -> String {
 /// Bytes from base64. `None` if it is none.
 pub fn base64_parse(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=').as_bytes();
-    if text.len() % 4 != 0 || 2 < text.len() - digits.len() || digits.len() % 4 == 1 {
+    if !text.len().is_multiple_of(4) || 2 < text.len() - digits.len() || digits.len() % 4 == 1 {
         return None;
     }
     let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);

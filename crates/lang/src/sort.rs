@@ -93,7 +93,9 @@ fn key(document: &Value, path: &str, down: bool) -> Option<Value> {
             None => take(Some(Value::Null)),
             Some(Value::Array(elements)) if elements.is_empty() => take(None),
             Some(Value::Array(elements)) => {
-                elements.iter().for_each(|it| take(Some(it.clone())));
+                for element in elements {
+                    take(Some(element.clone()));
+                }
             }
             Some(value) => take(Some(value.clone())),
         }

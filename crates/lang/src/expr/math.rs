@@ -26,12 +26,12 @@ pub(super) const OPERATORS: Table = &[
     ("log10", 1, 1, |it| real(it, "$log10", f64::log10)),
     ("log", 2, 2, |it| two(it, "$log", f64::log)),
     ("pow", 2, 2, |it| pow(it)),
-    ("eq", 2, 2, |it| compared(it, Ordering::is_eq)),
-    ("ne", 2, 2, |it| compared(it, Ordering::is_ne)),
-    ("gt", 2, 2, |it| compared(it, Ordering::is_gt)),
-    ("gte", 2, 2, |it| compared(it, Ordering::is_ge)),
-    ("lt", 2, 2, |it| compared(it, Ordering::is_lt)),
-    ("lte", 2, 2, |it| compared(it, Ordering::is_le)),
+    ("eq", 2, 2, |it| Ok(Some(compared(it, Ordering::is_eq)))),
+    ("ne", 2, 2, |it| Ok(Some(compared(it, Ordering::is_ne)))),
+    ("gt", 2, 2, |it| Ok(Some(compared(it, Ordering::is_gt)))),
+    ("gte", 2, 2, |it| Ok(Some(compared(it, Ordering::is_ge)))),
+    ("lt", 2, 2, |it| Ok(Some(compared(it, Ordering::is_lt)))),
+    ("lte", 2, 2, |it| Ok(Some(compared(it, Ordering::is_le)))),
     ("cmp", 2, 2, |it| Ok(Some(Value::I32(same(it[0].as_ref(), it[1].as_ref()) as i32)))),
     ("not", 1, 1, |it| Ok(Some(Value::Bool(!types::truth(it[0].as_ref()))))),
     ("sum", 0, usize::MAX, |it| Ok(Some(sum_of(&flat(it))))),
@@ -49,8 +49,8 @@ fn any_null(given: Given<'_>) -> bool {
 
 const NULL: Result1 = Ok(Some(Value::Null));
 
-fn compared(given: Given<'_>, wanted: fn(Ordering) -> bool) -> Result1 {
-    Ok(Some(Value::Bool(wanted(same(given[0].as_ref(), given[1].as_ref())))))
+fn compared(given: Given<'_>, wanted: fn(Ordering) -> bool) -> Value {
+    Value::Bool(wanted(same(given[0].as_ref(), given[1].as_ref())))
 }
 
 /// Which of int, long, double and decimal a number is.
