@@ -62,7 +62,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Adds `delta` under `key`; `cleared` and earlier writes of this buffer are taken into account.
+    /// Adds `delta` under `key`, on top of the earlier writes of this buffer.
     pub fn add(&mut self, key: &[u8], delta: i64) -> Result<(), Error> {
         check_key(key)?;
         self.grow(key.len() + 8)?;

@@ -7,7 +7,10 @@
 pub mod cell;
 mod error;
 pub mod index;
+pub mod keyfile;
 pub mod live;
+pub mod replica;
+pub mod sign;
 
 pub use error::Error;
 pub use index::Index;
