@@ -61,7 +61,9 @@ class Servers:
     def start_redis(self):
         port = free_port()
         quiet = ["--save", "", "--appendonly", "no", "--loglevel", "warning", "--dir", self.folder]
-        process = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", *quiet])
+        # SORT ALPHA goes by the locale, and ours is the plain one.
+        plain = {**os.environ, "LC_ALL": "C"}
+        process = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", *quiet], env=plain)
         self.processes.append(process)
         for _ in range(200):
             try:
