@@ -142,6 +142,11 @@ impl Buffer {
         &self.conflicts
     }
 
+    /// The same as pairs of start and end, without copying them.
+    pub fn clears(&self) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
+        self.cleared.iter().map(|(start, end)| (start.as_slice(), end.as_slice()))
+    }
+
     /// What other transactions must not have read.
     pub fn touched(&self) -> Writes {
         Writes {

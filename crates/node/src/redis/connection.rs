@@ -2,8 +2,8 @@
 
 use std::io;
 
-use kumiko_redis::{Args, Server, Slot};
 use kumiko_redis::server::After;
+use kumiko_redis::{Args, Server, Slot};
 use kumiko_wire::resp::{Limits, Parsed, Parser};
 
 use super::stream::Stream;

@@ -313,9 +313,9 @@ impl Executor {
         let _ = socket.set_nodelay(true);
         let session = match &self.tls {
             None => None,
-            Some(config) => Some(
-                rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?,
-            ),
+            Some(config) => {
+                Some(rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?)
+            }
         };
         let slot = self.server.connect(peer.to_string(), self.bound.to_string());
         let mut stream = Stream::new(socket, session);
@@ -334,7 +334,8 @@ impl Executor {
     }
 
     fn close(&mut self, slot: Slot) {
-        if let Some(mut connection) = self.connections.get_mut(slot.0 as usize).and_then(Option::take)
+        if let Some(mut connection) =
+            self.connections.get_mut(slot.0 as usize).and_then(Option::take)
         {
             let _ = self.poll.registry().deregister(connection.stream.socket());
         }
@@ -533,8 +534,7 @@ impl Executor {
             journal.stop();
         }
         self.release_held();
-        let slots: Vec<Slot> =
-            self.server.clients.iter().map(|client| Slot(client.slot)).collect();
+        let slots: Vec<Slot> = self.server.clients.iter().map(|client| Slot(client.slot)).collect();
         for slot in slots {
             self.list_flush(slot);
         }

@@ -59,7 +59,12 @@ impl Run {
             }
             store.snapshot(id, receiver)
         })?;
-        Ok(Run { sender: Some(sender), pending: VecDeque::new(), thread: Some(thread), restart: false })
+        Ok(Run {
+            sender: Some(sender),
+            pending: VecDeque::new(),
+            thread: Some(thread),
+            restart: false,
+        })
     }
 
     /// Writes one more part, or looks whether the thread is done.

@@ -53,8 +53,8 @@ impl Store {
     /// Takes the journal of the node. Whoever had it before is cut off: a node has one process.
     pub fn open(engine: Arc<dyn Engine>, node: &[u8], owner: &str) -> Result<Store, Error> {
         let log = log_of(node);
-        let writer = Writer::open(engine.as_ref(), &log, owner, Take::Over)
-            .map_err(|error| told(&error))?;
+        let writer =
+            Writer::open(engine.as_ref(), &log, owner, Take::Over).map_err(|error| told(&error))?;
         let mut txn = engine.begin()?;
         let latest = log.latest(txn.as_mut(), Read::Snapshot).map_err(|error| told(&error))?;
         drop(txn);
@@ -71,9 +71,8 @@ impl Store {
         let log = self.writer.log().clone();
         let mut txn = self.engine.begin()?;
         let bounds = log.bounds(txn.as_mut(), Read::Snapshot).map_err(|error| told(&error))?;
-        let newest = log
-            .snapshot_before(txn.as_mut(), bounds.latest)
-            .map_err(|error| told(&error))?;
+        let newest =
+            log.snapshot_before(txn.as_mut(), bounds.latest).map_err(|error| told(&error))?;
         drop(txn);
         let number = newest.map(|it| it.id.get());
         let next = newest.map_or(bounds.first, |it| it.id.next());
