@@ -8,6 +8,7 @@
 //! two turns.
 
 pub mod journal;
+pub mod setup;
 pub mod store;
 
 mod connection;
