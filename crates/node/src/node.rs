@@ -7,6 +7,7 @@ use kumiko_kv::Engine;
 use kumiko_coordinator::{Dialect, NodeId};
 
 use crate::cluster::{self, Identity};
+use crate::engine::Missing;
 use crate::{Error, Service, Settings, engine, http, random, redis};
 
 /// A running node. Stop it with [`Node::stop`]; dropping it stops it too.
@@ -18,7 +19,8 @@ pub struct Node {
 impl Node {
     /// Opens the engine and starts every service that the settings do not switch off.
     pub fn start(settings: &Settings) -> Result<Node, Error> {
-        let engine = engine::open(&settings.engine(), settings.text("durability"))?;
+        let engine =
+            engine::open(&settings.engine(), settings.text("durability"), Missing::Create)?;
         let mut node = Node { engine, services: Vec::new() };
         let mut routes = http::Routes::default();
         let identity = identity(settings)?;
