@@ -5,6 +5,7 @@
 //!
 //! Read [`settings`] first, then [`engine`] and [`node`].
 
+pub mod backup;
 pub mod clock;
 pub mod cluster;
 pub mod engine;
@@ -12,6 +13,7 @@ pub mod error;
 pub mod http;
 pub mod node;
 pub mod random;
+pub mod redis;
 pub mod service;
 pub mod settings;
 
