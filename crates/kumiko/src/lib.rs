@@ -2,6 +2,7 @@
 
 pub use kumiko_base as base;
 pub use kumiko_coordinator as coordinator;
+pub use kumiko_eventlog as eventlog;
 pub use kumiko_kv as kv;
 pub use kumiko_node as node;
 
@@ -9,6 +10,7 @@ mod backup;
 mod check;
 mod cluster;
 mod dump;
+mod log;
 pub mod program;
 mod progress;
 mod serve;

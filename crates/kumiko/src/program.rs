@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::{backup, check, cluster, dump, serve};
+use crate::{backup, check, cluster, dump, log, serve};
 
 /// One database, four services, one ordered transactional keyspace.
 #[derive(Parser)]
@@ -29,6 +29,8 @@ enum Command {
     Check(check::Args),
     /// Show the nodes, messages and jobs of a cluster
     Cluster(cluster::Args),
+    /// Work on the event logs of points
+    Log(log::Args),
     /// Print the keyspace by category, readable
     Dump(dump::Args),
 }
@@ -45,6 +47,7 @@ pub fn main() -> ExitCode {
         Command::Restore(args) => backup::run_restore(&args),
         Command::Check(args) => check::run(&args),
         Command::Cluster(args) => cluster::run(&args),
+        Command::Log(args) => log::run(&args),
         Command::Dump(args) => dump::run(&args),
     };
     match result {

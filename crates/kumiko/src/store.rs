@@ -11,10 +11,16 @@ use kumiko_node::{Error, engine};
 #[group(skip)]
 pub(crate) struct Args {
     /// The directory of the store
-    #[arg(long, value_name = "DIR", default_value = "./kumiko-data", env = "KUMIKO_DIR")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        default_value = "./kumiko-data",
+        env = "KUMIKO_DIR"
+    )]
     pub(crate) dir: PathBuf,
     /// Where the keyspace lives instead: disk:DIR or postgres:URL
-    #[arg(long, value_name = "ENGINE", env = "KUMIKO_ENGINE")]
+    #[arg(long, global = true, value_name = "ENGINE", env = "KUMIKO_ENGINE")]
     pub(crate) engine: Option<String>,
 }
 

@@ -5,6 +5,7 @@
 mod faulty;
 mod golden;
 mod model;
+mod pier;
 mod races;
 mod reference;
 mod upkeep;
