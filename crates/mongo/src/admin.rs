@@ -6,7 +6,7 @@ use kumiko_document::{Collection, State, catalog, check, index};
 use kumiko_kv::{Flow, Range, Read, Scan, Txn};
 use kumiko_lang::{Code, Match, types};
 
-use crate::call::Call;
+use crate::call::{self, Call};
 use crate::read::{cursor_answer, number, rows};
 use crate::{Failure, indexes};
 
@@ -20,7 +20,7 @@ const OPTIONS: &[&str] = &["validator", "validationLevel", "validationAction"];
 const REFUSED: &[&str] = &["capped", "viewOn", "timeseries", "clusteredIndex", "encryptedFields"];
 
 fn options(call: &Call<'_>) -> Result<Value, Failure> {
-    call.check_options(call.command)?;
+    call::check_options(call.command)?;
     let Value::Map(fields) = call.command else { return Ok(doc! {}) };
     if let Some(name) = REFUSED.iter().find(|it| types::truth(call.field(it))) {
         let message = format!("'{name}' is not offered by this server");

@@ -102,16 +102,11 @@ impl<'a> Call<'a> {
         }
     }
 
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
     /// Ends the command: an open transaction goes on if the command succeeded.
-    pub(crate) fn close(mut self, good: bool) -> Result<(), Failure> {
+    pub(crate) fn close(mut self, good: bool) {
         if let (true, Some(open), Some(session)) = (good, self.open.take(), &self.session) {
             self.server.sessions.put(session, open);
         }
-        Ok(())
     }
 
     pub(crate) fn commit(&mut self) -> Result<Value, Failure> {
@@ -233,31 +228,31 @@ impl<'a> Call<'a> {
     pub(crate) fn truth(&self, name: &str) -> bool {
         types::truth(self.field(name))
     }
+}
 
-    /// Refuses what we would otherwise silently ignore.
-    pub(crate) fn check_options(&self, of: &Value) -> Result<(), Failure> {
-        if let Some(collation) = field(of, "collation")
-            && !matches!(field(collation, "locale"), Some(Value::Text(it)) if it == "simple")
-            && *collation != Value::Null
-            && *collation != Value::Map(Vec::new())
-        {
-            let message = "collations other than simple are not offered by this server";
-            return Err(Failure::new(Code::NOT_IMPLEMENTED, message));
-        }
-        Ok(())
+/// Refuses what we would otherwise silently ignore.
+pub(crate) fn check_options(of: &Value) -> Result<(), Failure> {
+    if let Some(collation) = field(of, "collation")
+        && !matches!(field(collation, "locale"), Some(Value::Text(it)) if it == "simple")
+        && *collation != Value::Null
+        && *collation != Value::Map(Vec::new())
+    {
+        let message = "collations other than simple are not offered by this server";
+        return Err(Failure::new(Code::NOT_IMPLEMENTED, message));
     }
+    Ok(())
+}
 
-    /// The variables of `let`.
-    pub(crate) fn variables(&self, of: &Value) -> Result<Vec<(String, Value)>, Failure> {
-        let Some(Value::Map(fields)) = field(of, "let") else { return Ok(Vec::new()) };
-        let nothing = Value::Map(Vec::new());
-        let mut variables = Vec::new();
-        for (name, value) in fields {
-            let value = kumiko_lang::Expr::parse(value)?
-                .eval(&kumiko_lang::Context::new(&nothing))?
-                .unwrap_or(Value::Null);
-            variables.push((name.clone(), value));
-        }
-        Ok(variables)
+/// The variables of `let`.
+pub(crate) fn variables(of: &Value) -> Result<Vec<(String, Value)>, Failure> {
+    let Some(Value::Map(fields)) = field(of, "let") else { return Ok(Vec::new()) };
+    let nothing = Value::Map(Vec::new());
+    let mut variables = Vec::new();
+    for (name, value) in fields {
+        let value = kumiko_lang::Expr::parse(value)?
+            .eval(&kumiko_lang::Context::new(&nothing))?
+            .unwrap_or(Value::Null);
+        variables.push((name.clone(), value));
     }
+    Ok(variables)
 }

@@ -67,7 +67,7 @@ impl Want {
     /// The plan for this.
     pub(crate) fn plan(&self, collection: &Collection) -> Result<Plan, Failure> {
         let mut query = Query::new(self.filter.to_filter());
-        query.sort = self.sort.paths.clone();
+        query.sort.clone_from(&self.sort.paths);
         query.hint = self.hint.as_ref().map(|it| hint(collection, it)).transpose()?;
         query.fields = self.fields();
         Ok(plan::plan(collection, &query)?)
@@ -307,7 +307,7 @@ fn index_stage(
     direction: &Value,
 ) -> Value {
     let index = collection.index(name);
-    let pattern = index.map_or(Value::Null, |it| crate::indexes::pattern(it));
+    let pattern = index.map_or(Value::Null, crate::indexes::pattern);
     let bounds = bounds.iter().map(|(path, shown)| {
         (path.clone(), Value::Array(shown.iter().map(|it| text(it)).collect()))
     });

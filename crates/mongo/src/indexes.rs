@@ -7,7 +7,7 @@ use kumiko_document::{Collection, Index, State, Work, catalog};
 use kumiko_kv::{Range, Scan};
 use kumiko_lang::{Code, Match, types};
 
-use crate::call::Call;
+use crate::call::{self, Call};
 use crate::read::cursor_answer;
 use crate::{Failure, write};
 
@@ -57,8 +57,8 @@ const KNOWN: &[&str] = &[
     "comment",
 ];
 
-fn parse(call: &Call<'_>, spec: &Value) -> Result<Index, Failure> {
-    call.check_options(spec)?;
+fn parse(spec: &Value) -> Result<Index, Failure> {
+    call::check_options(spec)?;
     let refuse = |why: String| Err(Failure::new(Code::CANNOT_CREATE_INDEX, why));
     let (Some(Value::Map(keys)), Value::Map(fields)) = (field(spec, "key"), spec) else {
         let message = "The 'key' field is a required property of an index specification";
@@ -162,7 +162,7 @@ pub(crate) fn create(call: &mut Call<'_>) -> Result<Value, Failure> {
     if specs.is_empty() {
         return Err(Failure::bad("Must specify at least one index to create"));
     }
-    let wanted: Vec<Index> = specs.iter().map(|it| parse(call, it)).collect::<Result<_, _>>()?;
+    let wanted: Vec<Index> = specs.iter().map(parse).collect::<Result<_, _>>()?;
     let (database, uuid, namespace) =
         (call.database.clone(), call.server.uuid(), call.namespace(&name));
     let (before, made, building) = call.write(|work| {

@@ -6,7 +6,7 @@ use kumiko_document::{Collection, Cursor as StoreCursor, Plan, catalog, order};
 use kumiko_kv::{Flow, Read, Scan as KvScan, Txn};
 use kumiko_lang::{Code, Context, Error as LangError, Host, Match, Pipeline, Run, Stage, types};
 
-use crate::call::Call;
+use crate::call::{self, Call};
 use crate::cursors::{Batch, Cursor, FIRST_BATCH, Source};
 use crate::find::{self, Want};
 use crate::{Failure, stream, write};
@@ -47,7 +47,7 @@ impl Failure {
 }
 
 fn wanted(call: &Call<'_>) -> Result<Want, Failure> {
-    call.check_options(call.command)?;
+    call::check_options(call.command)?;
     for name in ["min", "max", "returnKey", "showRecordId", "tailable"] {
         if types::truth(call.field(name)) {
             let message = format!("'{name}' is not offered by this server");
@@ -60,7 +60,7 @@ fn wanted(call: &Call<'_>) -> Result<Want, Failure> {
     want.skip = positive(call, "skip")?.unwrap_or(0);
     want.limit = call.number_field("limit")?.map(i64::unsigned_abs).filter(|it| *it != 0);
     want.hint = want.hint.or_else(|| call.field("hint").cloned());
-    want.variables = call.variables(call.command)?;
+    want.variables = call::variables(call.command)?;
     want.now_ms = call.server.world.now_ms();
     Ok(want)
 }
@@ -115,7 +115,7 @@ fn answer(
         Some(source) => {
             let id = call.server.random_i64();
             let mut cursor = Cursor::new(namespace.into(), source);
-            cursor.session = call.session.clone();
+            cursor.session.clone_from(&call.session);
             cursor.number = call.number.filter(|_| call.in_transaction);
             call.server.cursors.add(id, cursor, call.server.world.now_ms())?;
             id
@@ -217,7 +217,7 @@ pub(crate) fn kill_cursors(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 pub(crate) fn count(call: &mut Call<'_>) -> Result<Value, Failure> {
     let name = call.collection()?;
-    call.check_options(call.command)?;
+    call::check_options(call.command)?;
     let mut want = Want::new(&call.map("query")?)?;
     want.skip = positive(call, "skip")?.unwrap_or(0);
     want.limit = call.number_field("limit")?.map(i64::unsigned_abs).filter(|it| *it != 0);
@@ -261,7 +261,7 @@ pub(crate) fn number(count: u64) -> Value {
 
 pub(crate) fn distinct(call: &mut Call<'_>) -> Result<Value, Failure> {
     let name = call.collection()?;
-    call.check_options(call.command)?;
+    call::check_options(call.command)?;
     let Some(Value::Text(key)) = call.field("key") else {
         return Err(Failure::wrong_type("distinct.key", "string"));
     };
@@ -327,7 +327,7 @@ impl Host for Reader<'_> {
 }
 
 pub(crate) fn aggregate(call: &mut Call<'_>) -> Result<Value, Failure> {
-    call.check_options(call.command)?;
+    call::check_options(call.command)?;
     let stages = call.list("pipeline")?;
     let first = match call.map("cursor")? {
         cursor if field(&cursor, "batchSize").is_some() => {
@@ -380,7 +380,7 @@ fn through(
     stages: &[Value],
 ) -> Result<Vec<Value>, Failure> {
     let pipeline = Pipeline::parse(stages)?;
-    let (variables, now_ms) = (call.variables(call.command)?, call.server.world.now_ms());
+    let (variables, now_ms) = (call::variables(call.command)?, call.server.world.now_ms());
     let (database, read, random) = (call.database.clone(), call.mode(), call.server.random_i64());
     call.read(|txn| {
         let nothing = Value::Map(Vec::new());
@@ -400,7 +400,7 @@ fn through(
 
 fn run(call: &mut Call<'_>, name: &str, stages: &[Value]) -> Result<Vec<Value>, Failure> {
     let pipeline = Pipeline::parse(stages)?;
-    let (variables, now_ms) = (call.variables(call.command)?, call.server.world.now_ms());
+    let (variables, now_ms) = (call::variables(call.command)?, call.server.world.now_ms());
     let (database, read, random) = (call.database.clone(), call.mode(), call.server.random_i64());
     let hint = call.field("hint").cloned();
     let documents = call.read(|txn| {

@@ -143,19 +143,20 @@ impl Server {
         }
         let mut call = Call::new(self, name, command).map_err(plain)?;
         let result = self.run_call(connection, &mut call);
-        let open = call.is_open();
-        match call.close(result.is_ok()) {
-            Ok(()) => {}
-            Err(failure) => return Err((failure, vec!["TransientTransactionError"])),
-        }
+        // A commit takes the transaction out before it can fail.
+        let in_transaction = call.in_transaction;
+        call.close(result.is_ok());
         result.map_err(|failure| {
-            let transient = open && matches!(failure.code, Code::WRITE_CONFLICT);
-            let labels = if transient || failure.code == Code::NO_SUCH_TRANSACTION {
-                vec!["TransientTransactionError"]
-            } else if name == "commitTransaction" && failure.code == Code::WRITE_CONFLICT {
-                vec!["TransientTransactionError"]
-            } else {
-                Vec::new()
+            let transient = match failure.code {
+                Code::WRITE_CONFLICT => in_transaction,
+                Code::NO_SUCH_TRANSACTION => true,
+                _ => false,
+            };
+            let unknown = in_transaction && failure.kind == kumiko_base::Kind::Unknown;
+            let labels = match (transient, unknown) {
+                (true, _) => vec!["TransientTransactionError"],
+                (_, true) => vec!["UnknownTransactionCommitResult"],
+                _ => Vec::new(),
             };
             (failure, labels)
         })

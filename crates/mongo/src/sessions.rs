@@ -49,7 +49,7 @@ impl Sessions {
     /// Ends the sessions in a list of `{id}`: their transactions are dropped.
     pub(crate) fn end(&self, list: Option<&Value>) {
         let Some(Value::Array(list)) = list else { return };
-        for session in list.iter().filter_map(|it| id_of(it)) {
+        for session in list.iter().filter_map(id_of) {
             self.lock().remove(&session);
         }
     }

@@ -106,7 +106,7 @@ pub(crate) fn open(call: &mut Call<'_>) -> Result<Value, Failure> {
     let stream = Stream { scope, after, look_up, pipeline, ended: false };
     let id = call.server.random_i64();
     let mut cursor = Cursor::new(namespace.clone(), Source::Stream(Box::new(stream)));
-    cursor.session = call.session.clone();
+    cursor.session.clone_from(&call.session);
     call.server.cursors.add(id, cursor, call.server.world.now_ms())?;
     let answer = cursor_answer(id, &namespace, "firstBatch", Vec::new());
     Ok(with_token(answer, after, call.server.world.now_ms()))

@@ -7,7 +7,7 @@ use kumiko_kv::Read;
 use kumiko_lang::update::{array_filters, seed};
 use kumiko_lang::{Code, Match, Situation, Update, types};
 
-use crate::call::Call;
+use crate::call::{self, Call};
 use crate::find::{Want, map_field};
 use crate::read::number;
 use crate::write::{self, CHUNK_DOCUMENTS, Rules, candidates, first, is_fatal, statement_number};
@@ -144,11 +144,11 @@ fn parsed(
     filter: &Value,
     update: &Value,
 ) -> Result<Statement, Failure> {
-    call.check_options(of)?;
+    call::check_options(of)?;
     let mut want = Want::new(filter)?;
     want.hint = field(of, "hint").cloned();
     want.now_ms = call.server.world.now_ms();
-    want.variables = call.variables(call.command)?;
+    want.variables = call::variables(call.command)?;
     if let Some(Value::Map(constants)) = field(of, "c") {
         want.variables.extend(constants.iter().cloned());
     }

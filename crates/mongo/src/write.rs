@@ -7,7 +7,7 @@ use kumiko_kv::Read;
 use kumiko_lang::{Code, Match, types};
 use kumiko_wire::mongo::{DOCUMENT_BYTES_MAX, bson};
 
-use crate::call::Call;
+use crate::call::{self, Call};
 use crate::find::{Want, map_field};
 use crate::{Failure, repeat};
 
@@ -303,10 +303,10 @@ fn delete_statement(
     statement: &Value,
     n: usize,
 ) -> Result<u64, Failure> {
-    call.check_options(statement)?;
+    call::check_options(statement)?;
     let mut want = Want::new(map_field(statement, "q")?)?;
     want.hint = field(statement, "hint").cloned();
-    want.variables = call.variables(call.command)?;
+    want.variables = call::variables(call.command)?;
     want.now_ms = call.server.world.now_ms();
     let one = match field(statement, "limit").and_then(types::integer) {
         Some(0) => false,

@@ -189,7 +189,7 @@ fn keep_house(server: &Server, engine: &dyn Engine, connections: &Connections) {
             let _ = go_on_building(engine);
         }
         server.tidy();
-        if turn % TURNS_TO_EXPIRE == 0 {
+        if turn.is_multiple_of(TURNS_TO_EXPIRE) {
             let _ = expire(engine);
             let _ = server.keep_log();
         }
