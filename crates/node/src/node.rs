@@ -8,7 +8,7 @@ use kumiko_coordinator::{Dialect, NodeId};
 
 use crate::cluster::{self, Identity};
 use crate::engine::Missing;
-use crate::{Error, Service, Settings, engine, http, random};
+use crate::{Error, Service, Settings, engine, http, random, redis};
 
 /// A running node. Stop it with [`Node::stop`]; dropping it stops it too.
 pub struct Node {
@@ -24,6 +24,11 @@ impl Node {
         let mut node = Node { engine, services: Vec::new() };
         let mut routes = http::Routes::default();
         let identity = identity(settings)?;
+        if let Some((service, _)) =
+            redis::setup::start_from(settings, &node.engine, identity.node.0)?
+        {
+            node.services.push(service);
+        }
         let (cluster, service) = cluster::start(Arc::clone(&node.engine), identity)?;
         node.services.push(service);
         cluster::report::add_routes(&mut routes, &node.engine, &cluster);
