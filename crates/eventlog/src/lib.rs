@@ -38,6 +38,7 @@ pub mod read;
 pub mod repair;
 pub mod snapshot;
 pub mod stat;
+pub mod subspace;
 pub mod verify;
 pub mod writer;
 
@@ -46,7 +47,7 @@ pub use fence::{Fence, Guard};
 pub use key::EventId;
 pub use log::{Appended, Bounds, Item, Log, Sizes};
 pub use point::Point;
-pub use read::{Content, EventReader, Follow, Page, PageMax, Seen};
+pub use read::{Content, EventReader, EventStream, Follow, Page, PageMax, Seen};
 pub use snapshot::{Snapshot, SnapshotReader, Truncated};
 pub use writer::{Take, Writer};
 

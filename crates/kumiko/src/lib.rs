@@ -7,6 +7,7 @@ pub use kumiko_kv as kv;
 pub use kumiko_node as node;
 
 mod backup;
+mod bench;
 mod check;
 mod cluster;
 mod dump;

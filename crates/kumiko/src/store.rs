@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kumiko_kv::Engine;
-use kumiko_node::{Error, engine};
+use kumiko_node::Error;
+use kumiko_node::engine::{self, Missing};
 
 /// Which store to work on.
 #[derive(clap::Args, Clone, Debug)]
@@ -27,12 +28,17 @@ pub(crate) struct Args {
 impl Args {
     /// Opens the store, which must exist.
     pub(crate) fn open(&self) -> Result<Arc<dyn Engine>, Error> {
-        engine::open(&self.spec(), "always")
+        engine::open(&self.spec(), "always", Missing::Refuse)
     }
 
     /// Opens the store, or makes it.
     pub(crate) fn create(&self) -> Result<Arc<dyn Engine>, Error> {
-        engine::open(&self.spec(), "always")
+        engine::open(&self.spec(), "always", Missing::Create)
+    }
+
+    /// The directory of the store, if it is an embedded one.
+    pub(crate) fn disk_dir(&self) -> Option<PathBuf> {
+        self.spec().strip_prefix("disk:").map(PathBuf::from)
     }
 
     fn spec(&self) -> String {

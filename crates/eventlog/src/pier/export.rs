@@ -244,12 +244,7 @@ impl Work<'_> {
                 match content {
                     Content::Event(event) => tree.put(&key, &event)?,
                     Content::Large(size) => {
-                        let mut source = Source {
-                            engine: self.engine,
-                            reader: EventReader::new(self.log, id),
-                            part: Vec::new(),
-                            at: 0,
-                        };
+                        let mut source = EventReader::new(self.log, id).stream(self.engine);
                         tree.put_from(&key, size, &mut source)?;
                     }
                     Content::Special(descriptor, _) => {
@@ -264,27 +259,5 @@ impl Work<'_> {
             (self.report)(self.progress);
         }
         tree.finish()
-    }
-}
-
-/// A stored event as a stream.
-struct Source<'a> {
-    engine: &'a dyn Engine,
-    reader: EventReader,
-    part: Vec<u8>,
-    at: usize,
-}
-
-impl std::io::Read for Source<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.at == self.part.len() {
-            let part = self.reader.next(self.engine).map_err(std::io::Error::other)?;
-            let Some(part) = part else { return Ok(0) };
-            (self.part, self.at) = (part, 0);
-        }
-        let count = buffer.len().min(self.part.len() - self.at);
-        buffer[..count].copy_from_slice(&self.part[self.at..self.at + count]);
-        self.at += count;
-        Ok(count)
     }
 }

@@ -8,6 +8,7 @@ mod model;
 mod pier;
 mod races;
 mod reference;
+mod subspace;
 mod upkeep;
 
 use kumiko_eventlog::{Content, EventId, EventReader, Item, Log, PageMax, Sizes, Take, Writer};
