@@ -194,7 +194,8 @@ fn write_docs(ctx: &mut Context<'_>, command: &'static Command) {
 }
 
 fn list(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
-    let mut commands = top_level(ctx);
+    let rows = ctx.server.table.rows().iter();
+    let mut commands: Vec<&'static Command> = rows.map(|row| row.command).collect();
     if 2 < args.len() {
         if args.len() != 5 || !args.is(2, "filterby") {
             return Err(fail::SYNTAX);
