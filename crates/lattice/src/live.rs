@@ -62,10 +62,13 @@ pub use strings::Ttl;
 pub use zsets::{Added, ZaddRule};
 
 use hashing::Hashing;
-use item::Item;
+pub(crate) use item::Item;
 use replay::Snapshot;
 use table::Table;
 use touch::Touched;
+
+pub(crate) use item::Holds;
+pub(crate) use touch::{ListEdit, Touch};
 
 /// Draws a number below its argument.
 pub type Below<'a> = &'a mut dyn FnMut(u64) -> u64;
