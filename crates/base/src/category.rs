@@ -181,7 +181,14 @@ impl Category {
         Writer::new().bytes(&self.header())
     }
 
-    /// What all keys of this category begin with: four bytes.
+    /// Begins a key of this category in another format of its row than the first.
+    pub fn key_in(self, format: u8) -> Writer {
+        let row = self.registered();
+        assert!(row.format <= format && format <= row.format_last, "the register has the format");
+        Writer::new().bytes(&[row.letter, VERSION << 4 | format])
+    }
+
+    /// What all keys of this category in its first format begin with: four bytes.
     pub fn prefix(self) -> Vec<u8> {
         self.key().finish()
     }
@@ -228,6 +235,8 @@ mod tests {
             let header = row.category.header();
             assert_eq!(Category::of_header(&header), Ok(row.category));
             assert_eq!(row.category.prefix(), [1, header[0], header[1], 0]);
+            let last = row.category.key_in(row.format_last).finish();
+            assert_eq!(open(&last).unwrap().0, row.category);
             let key = row.category.key().int(7).finish();
             assert_eq!(open_as(row.category, &key).unwrap().int::<u8>(), Ok(7));
             assert_eq!(open(&key).unwrap().0.owner(), row.owner);

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for row in category::REGISTER.iter().filter(|it| wanted.is_none_or(|one| one == it.category)) {
         let (mut keys, mut bytes) = (0_u64, 0_u64);
-        let mut left = Some(Range::prefix(&row.category.prefix()));
+        let mut left = Some(Range::new([1, row.letter], [1, row.letter + 1]));
         while let Some(range) = left.take() {
             let mut txn = engine.begin()?;
             let page = txn.scan(&Scan::new(range).rows(PAGE_ROWS).bytes(1 << 20).snapshot())?;

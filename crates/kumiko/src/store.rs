@@ -24,6 +24,11 @@ impl Args {
         engine::open(&self.spec(), "always")
     }
 
+    /// Opens the store, or makes it.
+    pub(crate) fn create(&self) -> Result<Arc<dyn Engine>, Error> {
+        engine::open(&self.spec(), "always")
+    }
+
     fn spec(&self) -> String {
         self.engine.clone().unwrap_or_else(|| format!("disk:{}", self.dir.display()))
     }

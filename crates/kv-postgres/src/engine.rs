@@ -15,10 +15,17 @@ use crate::watch::Bells;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Connections that are kept for later when nobody uses them.
 const IDLE_MAX: usize = 32;
+/// Every so many commits, traces of what was removed long ago go too.
+const TIDY_EVERY: u64 = 512;
+/// A trace concerns transactions that were open then, and none lives that long.
+const TIDY: &str = "DELETE FROM kumiko_kv WHERE value IS NULL AND at < now() - interval '5 minutes';\
+                    DELETE FROM kumiko_touch WHERE at < now() - interval '5 minutes'";
 
 const CREATE: &str = "\
-CREATE TABLE IF NOT EXISTS kumiko_kv (key bytea PRIMARY KEY, value bytea NOT NULL, version bigint NOT NULL);\
+CREATE TABLE IF NOT EXISTS kumiko_kv (key bytea PRIMARY KEY, value bytea, version bigint NOT NULL, at timestamptz NOT NULL DEFAULT now());\
+CREATE INDEX IF NOT EXISTS kumiko_gone ON kumiko_kv (at) WHERE value IS NULL;\
 CREATE TABLE IF NOT EXISTS kumiko_touch (id bigint PRIMARY KEY, first bytea NOT NULL, past bytea NOT NULL, at timestamptz NOT NULL DEFAULT now());\
+CREATE SEQUENCE IF NOT EXISTS kumiko_version;\
 CREATE TABLE IF NOT EXISTS kumiko_watch (key bytea PRIMARY KEY)";
 
 pub(crate) struct Pool {
@@ -26,6 +33,7 @@ pub(crate) struct Pool {
     idle: Mutex<Vec<Client>>,
     /// Makes nonces and versions; seeded from outside so that no two processes share a stream.
     random: AtomicU64,
+    commits: AtomicU64,
     pub(crate) bells: Bells,
 }
 
@@ -55,6 +63,16 @@ impl Pool {
         }
     }
 
+    /// Takes a connection back after a commit.
+    pub(crate) fn committed(&self, mut client: Client) {
+        let count = self.commits.fetch_add(1, Ordering::Relaxed);
+        // If it cannot be done now, a later commit does it.
+        if count % TIDY_EVERY == TIDY_EVERY - 1 && client.execute(TIDY).is_err() {
+            return;
+        }
+        self.give(client);
+    }
+
     /// Forgets the idle connections: one was found to be lost, so the others are suspect.
     pub(crate) fn empty(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -62,11 +80,16 @@ impl Pool {
 
     /// The next number of a stream that does not repeat (SplitMix64).
     pub(crate) fn random(&self) -> u64 {
-        let mut z = self.random.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        mix(self.random.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::Relaxed))
     }
+}
+
+/// Scatters numbers over all 64 bits, no two onto one: versions of rows are made so, because the sum
+/// of some of them must tell which they were.
+pub(crate) fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 /// The keyspace in a table of PostgreSQL.
@@ -83,6 +106,7 @@ impl Postgres {
             url,
             idle: Mutex::default(),
             random: AtomicU64::new(seed),
+            commits: AtomicU64::new(0),
             bells: Bells::default(),
         };
         let mut client = pool.connect()?;
@@ -95,7 +119,7 @@ impl Postgres {
     pub fn drop_all(&self) -> Result<(), Error> {
         let mut client = self.pool.take()?;
         client
-            .execute("DROP TABLE IF EXISTS kumiko_kv, kumiko_touch, kumiko_watch")
+            .execute("DROP TABLE IF EXISTS kumiko_kv, kumiko_touch, kumiko_watch; DROP SEQUENCE IF EXISTS kumiko_version")
             .map_err(unavailable)?;
         create(&mut client)
     }

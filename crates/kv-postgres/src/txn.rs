@@ -7,7 +7,7 @@ use kumiko_kv::buffer::{self, Buffer, Write};
 use kumiko_kv::{Committed, Error, Flow, Range, Read, Scan, Txn, range};
 
 use crate::client::{self, Client, Column, Statement, bytea_array};
-use crate::engine::{Pool, unavailable};
+use crate::engine::{Pool, mix, unavailable};
 
 /// Rows of the first chunk of a scan; later chunks are larger, up to the maximum.
 const CHUNK_ROWS: usize = 32;
@@ -24,17 +24,22 @@ const SCAN_BACK: &str = "SELECT key, value, version FROM kumiko_kv \
 const VERSIONS: &str = "SELECT key, version FROM kumiko_kv WHERE key = ANY($1::bytea[])";
 const SUM: &str = "SELECT count(*)::text, coalesce(sum(version), 0)::text FROM kumiko_kv \
                    WHERE $1::bytea <= key AND key < $2::bytea";
-const TOUCHED: &str = "SELECT id FROM kumiko_touch WHERE first < $2::bytea AND $1::bytea < past";
-const VALUES: &str = "SELECT key, value FROM kumiko_kv WHERE key = ANY($1::bytea[])";
+const TOUCHED: &str = "SELECT id FROM kumiko_touch WHERE EXISTS (\
+                       SELECT 1 FROM unnest($1::bytea[], $2::bytea[]) AS seen (start, stop) \
+                       WHERE first < stop AND start < past)";
+const VALUES: &str = "SELECT key, value FROM kumiko_kv \
+                      WHERE key = ANY($1::bytea[]) AND value IS NOT NULL";
 const PUT: &str = "INSERT INTO kumiko_kv (key, value, version) \
-                   SELECT unnest($1::bytea[]), unnest($2::bytea[]), $3::int8 \
-                   ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version";
-const DEL: &str = "DELETE FROM kumiko_kv WHERE key = ANY($1::bytea[])";
-const CLEAR: &str = "DELETE FROM kumiko_kv WHERE $1::bytea <= key AND key < $2::bytea";
+                   SELECT unnest($1::bytea[]), unnest($2::bytea[]), $3::int8 ON CONFLICT (key) \
+                   DO UPDATE SET value = excluded.value, version = excluded.version, at = now()";
+const DEL: &str = "INSERT INTO kumiko_kv (key, value, version) \
+                   SELECT unnest($1::bytea[]), NULL, $2::int8 ON CONFLICT (key) \
+                   DO UPDATE SET value = NULL, version = excluded.version, at = now()";
+const CLEAR: &str = "UPDATE kumiko_kv SET value = NULL, version = $3::int8, at = now() \
+                     WHERE $1::bytea <= key AND key < $2::bytea AND value IS NOT NULL";
 const TOUCH: &str =
     "INSERT INTO kumiko_touch (id, first, past) VALUES ($1::int8, $2::bytea, $3::bytea)";
-/// A touched range concerns transactions that were open then, and none lives that long.
-const UNTOUCH: &str = "DELETE FROM kumiko_touch WHERE at < now() - interval '5 minutes'";
+const NEXT: &str = "SELECT nextval('kumiko_version')";
 const RING: &str = "SELECT pg_notify('kumiko', encode(key, 'hex')) FROM kumiko_watch \
                     WHERE key = ANY($1::bytea[])";
 
@@ -67,13 +72,13 @@ impl PostgresTxn {
         Ok(results.pop().unwrap_or_default())
     }
 
-    fn stored(&mut self, key: &[u8]) -> Result<Option<(Vec<u8>, i64)>, Error> {
+    fn stored(&mut self, key: &[u8]) -> Result<Option<(Column, i64)>, Error> {
         let rows = self.ask(Statement::new(GET, vec![key.to_vec()]))?;
         match rows.into_iter().next() {
             None => Ok(None),
-            Some(row) => {
-                let [value, version] = columns(row)?;
-                Ok(Some((value, int8(&version)?)))
+            Some(mut row) => {
+                let version = row.pop().flatten().unwrap_or_default();
+                Ok(Some((row.pop().flatten(), int8(&version)?)))
             }
         }
     }
@@ -94,10 +99,8 @@ impl PostgresTxn {
         checks.push(Statement::new(VERSIONS, vec![keys]));
         let sums = self.adds();
         checks.push(Statement::new(VALUES, vec![bytea_array(sums.iter().copied())]));
-        for seen in self.ranges_seen() {
-            let params = || vec![seen.start.clone(), seen.end.clone()];
-            checks.push(Statement::new(TOUCHED, params()));
-        }
+        checks.push(Statement::new(NEXT, vec![]));
+        checks.push(self.touched());
         for seen in &self.ranges {
             let params = vec![seen.range.start.clone(), seen.range.end.clone()];
             checks.push(Statement::new(SUM, params));
@@ -121,7 +124,7 @@ impl PostgresTxn {
     fn unchanged(
         &self,
         answers: &[Vec<Vec<Column>>],
-        touched: &[Vec<Vec<Column>>],
+        touched: &[Vec<Column>],
     ) -> Result<bool, Error> {
         let mut now = BTreeMap::new();
         for row in answers.get(1).into_iter().flatten() {
@@ -131,15 +134,13 @@ impl PostgresTxn {
         if self.keys.iter().any(|(key, version)| now.get(key).copied() != *version) {
             return Ok(false);
         }
-        let first = 3;
-        for (index, before) in touched.iter().enumerate() {
-            let after = answers.get(first + index).map_or(&[][..], Vec::as_slice);
-            if after.iter().any(|row| !before.contains(row)) {
-                return Ok(false);
-            }
+        let first = 4;
+        let touched_now = answers.get(first).map_or(&[][..], Vec::as_slice);
+        if touched_now.iter().any(|row| !touched.contains(row)) {
+            return Ok(false);
         }
         for (index, seen) in self.ranges.iter().enumerate() {
-            let rows = answers.get(first + touched.len() + index).cloned().unwrap_or_default();
+            let rows = answers.get(first + 1 + index).cloned().unwrap_or_default();
             if count_and_sum(rows)? != (seen.rows, seen.sum) {
                 return Ok(false);
             }
@@ -151,7 +152,8 @@ impl PostgresTxn {
     fn writes(&self, values: &BTreeMap<Vec<u8>, Vec<u8>>, version: i64) -> Vec<Statement> {
         let mut statements = Vec::new();
         for range in self.buffer.cleared() {
-            statements.push(Statement::new(CLEAR, vec![range.start, range.end]));
+            let params = vec![range.start, range.end, version.to_be_bytes().to_vec()];
+            statements.push(Statement::new(CLEAR, params));
         }
         let (mut puts, mut dels) = (Vec::new(), Vec::new());
         for (key, write) in self.buffer.writes() {
@@ -165,7 +167,8 @@ impl PostgresTxn {
             }
         }
         if !dels.is_empty() {
-            statements.push(Statement::new(DEL, vec![bytea_array(dels.iter().copied())]));
+            let params = vec![bytea_array(dels.iter().copied()), version.to_be_bytes().to_vec()];
+            statements.push(Statement::new(DEL, params));
         }
         if !puts.is_empty() {
             let keys = bytea_array(puts.iter().map(|(key, _)| *key));
@@ -173,13 +176,10 @@ impl PostgresTxn {
             let params = vec![keys, values, version.to_be_bytes().to_vec()];
             statements.push(Statement::new(PUT, params));
         }
-        for range in self.buffer.conflicts() {
+        for range in self.buffer.cleared().chain(self.buffer.conflicts().iter().cloned()) {
             let id = (self.pool.random() >> 1) as i64;
-            let params = vec![id.to_be_bytes().to_vec(), range.start.clone(), range.end.clone()];
+            let params = vec![id.to_be_bytes().to_vec(), range.start, range.end];
             statements.push(Statement::new(TOUCH, params));
-        }
-        if !self.buffer.conflicts().is_empty() {
-            statements.push(Statement::new(UNTOUCH, vec![]));
         }
         let written = puts.iter().map(|(key, _)| *key).chain(dels);
         let written: Vec<&[u8]> = written.collect();
@@ -190,22 +190,20 @@ impl PostgresTxn {
         statements
     }
 
-    /// What the snapshot says about touched ranges, for comparison at the commit.
-    fn touched_before(&mut self) -> Result<Vec<Vec<Vec<Column>>>, Error> {
-        let ranges: Vec<Range> = self.ranges_seen().collect();
-        let ask = |range: Range| Statement::new(TOUCHED, vec![range.start, range.end]);
-        let statements: Vec<Statement> = ranges.into_iter().map(ask).collect();
-        let client = self.client.as_mut().expect("only commit takes the connection away");
-        client.run(&statements).map_err(unavailable)
+    /// Asks which traces of cleared ranges overlap with what was read.
+    fn touched(&self) -> Statement {
+        let seen: Vec<Range> = self.ranges_seen().collect();
+        let starts = bytea_array(seen.iter().map(|range| range.start.as_slice()));
+        let ends = bytea_array(seen.iter().map(|range| range.end.as_slice()));
+        Statement::new(TOUCHED, vec![starts, ends])
     }
 
-    /// One try to commit: ok with whether it did, or an error that ends the transaction.
+    /// One try to commit: its version, none if it may be tried again, or an error for good.
     fn try_commit(
         &self,
         client: &mut Client,
-        touched: &[Vec<Vec<Column>>],
-        version: i64,
-    ) -> Result<bool, Error> {
+        touched: &[Vec<Column>],
+    ) -> Result<Option<u64>, Error> {
         let answers = match client.run(&self.checks()) {
             Ok(answers) => answers,
             Err(error) => return lost_race(client, error, false),
@@ -219,20 +217,27 @@ impl PostgresTxn {
             let [key, value] = columns(row.clone())?;
             values.insert(key, value);
         }
-        match client.run(&self.writes(&values, version)) {
-            Ok(_) => Ok(true),
+        let number = answers.get(3).and_then(|rows| rows.first()).cloned().unwrap_or_default();
+        let [number] = columns(number)?;
+        let number = int8(&number)? as u64;
+        match client.run(&self.writes(&values, mix(number) as i64)) {
+            Ok(_) => Ok(Some(number)),
             Err(error) => lost_race(client, error, true),
         }
     }
 }
 
-/// False if the server says that the transaction may be run again; the error otherwise.
-fn lost_race(client: &mut Client, error: client::Error, writing: bool) -> Result<bool, Error> {
+/// None if the server says that the transaction may be run again; the error otherwise.
+fn lost_race(
+    client: &mut Client,
+    error: client::Error,
+    writing: bool,
+) -> Result<Option<u64>, Error> {
     match &error {
         client::Error::Server { .. } => {
             roll_back(client);
             match unavailable(error) {
-                Error::Conflict => Ok(false),
+                Error::Conflict => Ok(None),
                 error => Err(error),
             }
         }
@@ -268,7 +273,7 @@ impl Txn for PostgresTxn {
         if read == Read::Serializable {
             self.keys.insert(key.to_vec(), stored.as_ref().map(|(_, version)| *version));
         }
-        let value = stored.map(|(value, _)| value);
+        let value = stored.and_then(|(value, _)| value);
         Ok(match self.buffer.get(key) {
             Some(Write::Add(delta)) => Some(buffer::add(value.as_deref(), delta)),
             _ => value,
@@ -344,18 +349,16 @@ impl Txn for PostgresTxn {
         if self.buffer.is_empty() {
             return Ok(Committed { version: 0 });
         }
-        let touched = self.touched_before()?;
+        let touched = self.ask(self.touched())?;
         let mut client = self.client.take().expect("only commit takes the connection away");
         client.execute("ROLLBACK").map_err(unavailable)?;
         for _ in 0..COMMITS_MAX {
-            // Half the numbers, so that a sum of versions is never negative and reads well.
-            let version = (self.pool.random() >> 1) as i64;
-            match self.try_commit(&mut client, &touched, version) {
-                Ok(true) => {
-                    self.pool.give(client);
-                    return Ok(Committed { version: version as u64 });
+            match self.try_commit(&mut client, &touched) {
+                Ok(Some(version)) => {
+                    self.pool.committed(client);
+                    return Ok(Committed { version });
                 }
-                Ok(false) => {}
+                Ok(None) => {}
                 Err(error) => {
                     if !matches!(error, Error::Unknown(_) | Error::Unavailable(_)) {
                         self.pool.give(client);
@@ -397,8 +400,7 @@ impl Visit<'_> {
         each: &mut dyn FnMut(&[u8], &[u8]) -> Flow,
     ) -> Result<(), Error> {
         for row in rows {
-            let [key, value, version] = columns(row)?;
-            let version = int8(&version)?;
+            let (key, value, version) = stored_row(row)?;
             self.own_before(buffer, Some(&key), each);
             if self.done {
                 return Ok(());
@@ -406,9 +408,9 @@ impl Visit<'_> {
             self.rows += 1;
             self.sum += i128::from(version);
             let value = match buffer.get(&key) {
-                None => Some(value),
+                None => value,
                 Some(Write::Put(value)) => Some(value),
-                Some(Write::Add(delta)) => Some(buffer::add(Some(&value), delta)),
+                Some(Write::Add(delta)) => Some(buffer::add(value.as_deref(), delta)),
                 Some(Write::Del) => None,
             };
             self.pass(&key, value.as_deref(), each);
@@ -477,6 +479,13 @@ impl Visit<'_> {
         let stop = each(key, value) == Flow::Stop;
         self.done = stop || self.scan.rows_max <= self.given || self.scan.bytes_max <= self.bytes;
     }
+}
+
+/// The key, the value if it is not a trace, and the version.
+fn stored_row(row: Vec<Column>) -> Result<(Vec<u8>, Column, i64), Error> {
+    let [key, value, version] = <[Column; 3]>::try_from(row)
+        .map_err(|_| Error::Corrupt("PostgreSQL answered with other columns".into()))?;
+    Ok((key.unwrap_or_default(), value, int8(&version.unwrap_or_default())?))
 }
 
 fn columns<const N: usize>(row: Vec<Column>) -> Result<[Vec<u8>; N], Error> {

@@ -62,7 +62,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Adds `delta` under `key`; `cleared` and earlier writes of this buffer are taken into account.
+    /// Adds `delta` under `key`, on top of the earlier writes of this buffer.
     pub fn add(&mut self, key: &[u8], delta: i64) -> Result<(), Error> {
         check_key(key)?;
         self.grow(key.len() + 8)?;
@@ -140,6 +140,11 @@ impl Buffer {
     /// The ranges that conflict although nothing was written there.
     pub fn conflicts(&self) -> &[Range] {
         &self.conflicts
+    }
+
+    /// The same as pairs of start and end, without copying them.
+    pub fn clears(&self) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
+        self.cleared.iter().map(|(start, end)| (start.as_slice(), end.as_slice()))
     }
 
     /// What other transactions must not have read.

@@ -1,8 +1,8 @@
 //! Finds out whether what a transaction read has been written since it began.
 //!
 //! The engines of ours keep what recent commits wrote, newest last. A transaction that read at
-//! version `v` loses if a commit after `v` wrote into one of its read ranges. Commits that are older
-//! than every open transaction are forgotten.
+//! version `v` loses if a commit after `v` wrote into one of its read ranges. Commits that are
+//! older than every open transaction are forgotten.
 //!
 //! Each commit is compared at the price of the smaller side, so that a long transaction with many
 //! reads costs no more than the keys written meanwhile.

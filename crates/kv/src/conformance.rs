@@ -1,8 +1,8 @@
 //! The contract, sentence by sentence, for any engine.
 //!
-//! An engine's tests call [`run`] with a function that makes an empty engine. Every case gets one of
-//! its own. What the contract leaves open (how many rows a page holds beyond its bounds' meaning,
-//! whether reading one's own write counts as a read) is not tested.
+//! An engine's tests call [`run`] with a function that makes an empty engine. Every case gets one
+//! of its own. What the contract leaves open, whether reading one's own write counts as a read, is
+//! not tested.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;

@@ -6,9 +6,9 @@
 //! * **Snapshot.** All reads of a transaction see one state: what was committed when it began, with
 //!   its own writes on top.
 //! * **Atomic.** All writes of a transaction become visible, and durable, at once or never.
-//! * **Exact.** Nothing else conflicts: not two blind writes, not two adds, not a snapshot read, not
-//!   a transaction that writes nothing. Only whether a read of one's own write counts as a read of
-//!   what is stored under it is left to the engine.
+//! * **Exact.** Nothing else conflicts: not two blind writes, not two adds, not a snapshot read,
+//!   not a transaction that writes nothing. Only whether a read of one's own write counts as a read
+//!   of what is stored under it is left to the engine.
 //! * **Durable** as the engine's setting says; with `always`, an answered commit survives power
 //!   loss.
 //! * **Limits** of `kumiko_base::limits` hold on every engine. Keys are below FF: they start with

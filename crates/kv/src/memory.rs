@@ -151,7 +151,7 @@ impl MemoryTxn {
         visible(self.shared.state().rows.get(key)?, self.version)
     }
 
-    /// The next rows of the snapshot in `range`, at most `count` of them, and whether these are all.
+    /// The next rows of the snapshot in `range`, at most `count`, and whether these are all.
     fn chunk(
         &self,
         range: &Range,
@@ -230,7 +230,7 @@ impl MemoryTxn {
     }
 }
 
-/// Shows one row: what is stored, what the transaction wrote over it, or nothing if that removed it.
+/// Shows one row: what is stored, or what the transaction wrote over it, unless it removed it.
 fn show(
     row: Option<&(Bytes, Bytes)>,
     over: Option<(&Vec<u8>, &Write)>,

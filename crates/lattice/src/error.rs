@@ -29,6 +29,21 @@ pub enum Error {
         /// The id of the absent cell.
         id: Id,
     },
+    /// A signature does not hold, or there is none. Drop what it came with.
+    Signature {
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A key file cannot be used. Take it from a backup, or make a new key.
+    KeyFile {
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A key file needs a passphrase. Ask for it, again if one was given.
+    Passphrase {
+        /// Whether one was given, and is wrong.
+        given: bool,
+    },
 }
 
 impl Error {
@@ -38,6 +53,8 @@ impl Error {
             Error::Encoding { .. } => Kind::Corrupt,
             Error::TooLarge { .. } => Kind::TooLarge,
             Error::Missing { .. } => Kind::NotFound,
+            Error::Signature { .. } | Error::Passphrase { .. } => Kind::Denied,
+            Error::KeyFile { .. } => Kind::Invalid,
         }
     }
 }
@@ -50,6 +67,10 @@ impl fmt::Display for Error {
                 write!(to, "{what} has size {size}, the limit is {size_max}")
             }
             Error::Missing { id } => write!(to, "cell {id} is not here"),
+            Error::Signature { reason } => write!(to, "refused: {reason}"),
+            Error::KeyFile { reason } => write!(to, "cannot use the key file: {reason}"),
+            Error::Passphrase { given: true } => write!(to, "wrong passphrase"),
+            Error::Passphrase { given: false } => write!(to, "the key file needs a passphrase"),
         }
     }
 }

@@ -8,7 +8,10 @@ pub mod cell;
 pub mod entry;
 mod error;
 pub mod index;
+pub mod keyfile;
 pub mod live;
+pub mod replica;
+pub mod sign;
 
 pub use error::Error;
 pub use index::Index;

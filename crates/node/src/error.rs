@@ -53,6 +53,18 @@ impl From<kumiko_coordinator::Error> for Error {
     }
 }
 
+impl From<kumiko_eventlog::Error> for Error {
+    fn from(error: kumiko_eventlog::Error) -> Error {
+        Error::new(error.kind(), error.to_string())
+    }
+}
+
+impl From<kumiko_document::Error> for Error {
+    fn from(error: kumiko_document::Error) -> Error {
+        Error::new(error.kind(), error.to_string())
+    }
+}
+
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Error {
         let kind = match error.kind() {

@@ -5,6 +5,7 @@
 //!
 //! Read [`settings`] first, then [`engine`] and [`node`].
 
+pub mod backup;
 pub mod clock;
 pub mod cluster;
 pub mod engine;

@@ -6,6 +6,7 @@ use kumiko_wire::resp::Version;
 
 use crate::args::OwnedArgs;
 use crate::command::Command;
+use crate::server::table::Row;
 
 /// Where a client is kept: small, and used again after it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,7 +54,7 @@ pub enum TimedOut {
 #[derive(Clone, Debug)]
 pub struct Blocked {
     /// The command that runs again when a key is ready.
-    pub command: &'static Command,
+    pub row: &'static Row,
     /// Its arguments.
     pub args: OwnedArgs,
     /// The keys that it waits for, in the client's database.
@@ -72,7 +73,7 @@ pub struct Blocked {
 #[derive(Clone, Debug, Default)]
 pub struct Multi {
     /// The commands so far.
-    pub queue: Vec<(&'static Command, OwnedArgs)>,
+    pub queue: Vec<(&'static Row, OwnedArgs)>,
     /// A command was refused, so EXEC will refuse all.
     pub broken: bool,
 }
@@ -80,8 +81,8 @@ pub struct Multi {
 /// The keys a client watches: EXEC refuses if one was changed.
 #[derive(Clone, Debug, Default)]
 pub struct Watches {
-    /// Database and key, and whether it was already expired when the watch began.
-    pub keys: Vec<(usize, Vec<u8>, bool)>,
+    /// Database and key.
+    pub keys: Vec<(usize, Vec<u8>)>,
     /// One of them was changed.
     pub touched: bool,
 }
@@ -111,8 +112,6 @@ pub struct Client {
     pub out: Vec<u8>,
     /// Messages that arrived while its own command runs; they go out after the reply.
     pub pushes: Vec<u8>,
-    /// How much of `out` is an answer that must wait until the journal has it.
-    pub held: usize,
     /// The user's name; empty before authentication.
     pub user: String,
     /// It may run commands.
@@ -151,27 +150,6 @@ pub struct Client {
     pub input_bytes: usize,
     /// The output passed the soft limit at this time.
     pub soft_limit_since_ms: Option<u64>,
-    /// `CLIENT TRACKING`, if it is on.
-    pub tracking: Option<Box<Tracking>>,
-}
-
-/// How a client wants to hear of keys that changed.
-#[derive(Clone, Debug, Default)]
-pub struct Tracking {
-    /// All keys with a prefix, read or not.
-    pub broadcast: bool,
-    /// The prefixes of `broadcast`.
-    pub prefixes: Vec<Vec<u8>>,
-    /// Only keys read after `CLIENT CACHING yes`.
-    pub opt_in: bool,
-    /// All keys but those read after `CLIENT CACHING no`.
-    pub opt_out: bool,
-    /// `CLIENT CACHING` was just said.
-    pub caching: Option<bool>,
-    /// The client's own changes are not told.
-    pub no_loop: bool,
-    /// The client that hears of them instead, by its id.
-    pub redirect: Option<u64>,
 }
 
 impl Client {
@@ -184,5 +162,12 @@ impl Client {
     pub fn only_subscribes(&self) -> bool {
         self.version == Version::Resp2
             && 0 < self.channels.len() + self.patterns.len() + self.shard_channels.len()
+    }
+}
+
+impl Multi {
+    /// Whether one of the queued commands is what `writes` says.
+    pub(crate) fn writes(&self, writes: &dyn Fn(&Command) -> bool) -> bool {
+        self.queue.iter().any(|(row, _)| writes(row.command))
     }
 }

@@ -4,11 +4,14 @@ use kumiko_base::draw::Draw;
 use kumiko_wire::resp::Writer;
 
 use crate::Args;
+use kumiko_lattice::live::Db;
+
 use crate::client::{Blocked, Client, TimedOut, Wanted};
 use crate::command::Command;
 use crate::fail::{self, Fail};
 use crate::notify;
 use crate::server::Server;
+use crate::server::table::Row;
 
 /// What a command returns: its reply is already written, or it was refused.
 pub type Outcome = Result<(), Fail>;
@@ -23,6 +26,8 @@ pub struct Context<'a> {
     pub reply: Writer,
     /// The command that runs.
     pub command: &'static Command,
+    /// Its row in the table.
+    pub(crate) row: &'static Row,
     /// The time of this turn, in milliseconds since 1970. It does not change inside a transaction.
     pub now_ms: u64,
     /// The command runs again because this key is ready.
@@ -37,6 +42,12 @@ impl Context<'_> {
     /// The index of the client's database.
     pub fn db(&self) -> usize {
         self.client.db
+    }
+
+    /// The client's database.
+    pub fn live(&mut self) -> Db<'_> {
+        let id = self.server.db_id(self.client.db);
+        self.server.live.db(id, self.now_ms)
     }
 
     /// Random numbers.
@@ -126,7 +137,7 @@ impl Context<'_> {
             }
         }
         let blocked = Blocked {
-            command: self.command,
+            row: self.row,
             args: args.to_owned(),
             keys: unique,
             wanted,

@@ -66,6 +66,8 @@ pub const INVALID_CURSOR: Fail = Fail::new("ERR invalid cursor");
 pub const TIMEOUT_NOT_FLOAT: Fail = Fail::new("ERR timeout is not a float or out of range");
 /// A timeout is too far in the future.
 pub const TIMEOUT_OUT_OF_RANGE: Fail = Fail::new("ERR timeout is out of range");
+/// A timeout is no integer.
+pub const TIMEOUT_NOT_INTEGER: Fail = Fail::new("ERR timeout is not an integer or out of range");
 /// A timeout is negative.
 pub const TIMEOUT_NEGATIVE: Fail = Fail::new("ERR timeout is negative");
 /// A database number is out of range.

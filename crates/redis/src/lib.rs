@@ -8,13 +8,20 @@
 //! Read [`command`] (what a command is), then [`context`] (what it may do), [`args`] and
 //! [`fail`], then any file of [`commands`]. [`testing`] runs commands in tests and golden scripts.
 
+pub mod acl;
 pub mod args;
 pub mod client;
 pub mod command;
 pub mod commands;
+pub mod config;
 pub mod context;
+mod extended;
 pub mod fail;
+pub mod info;
 pub mod notify;
+mod number;
+mod ranges;
+mod rdb;
 pub mod server;
 pub mod testing;
 

@@ -1,40 +1,129 @@
-//! Everything that all clients share, and how a request becomes a reply.
+//! Everything that all clients share.
 //!
-//! [`Server::execute`] looks the command up, asks whether this client may run it now, queues it if
-//! a transaction is open, and else runs it. Afterwards it serves the clients that waited for a key
-//! which the command changed.
-//!
-//! The client whose command runs is taken out of its place meanwhile, so that the command can
-//! change it and the server at once; messages to itself are kept in `pushes` until its reply is
-//! complete.
+//! [`execute`] turns a request into a reply, [`upkeep`] does what time brings: expiry, timeouts,
+//! eviction, statistics. The other modules keep who is connected, who listens, who waits and who
+//! watches.
 
 pub mod blocking;
 pub mod clients;
+pub mod execute;
 pub mod pubsub;
 pub mod stats;
 pub mod table;
+pub mod upkeep;
 pub mod watching;
 
-use kumiko_base::draw::Draw;
-use kumiko_wire::resp::Writer;
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::Args;
-use crate::args::OwnedArgs;
-use crate::client::{Client, ReplyMode, Slot};
-use crate::command::{self, Command};
-use crate::context::Context;
+use kumiko_base::draw::Draw;
+use kumiko_lattice::live::{DbId, Live, Settings};
+
+use crate::acl::{Acl, LogEntry};
+use crate::client::{Client, Slot};
+use crate::config::Config;
 use crate::fail::{self, Fail};
 
 pub use blocking::Blocking;
 pub use clients::Clients;
+pub use execute::After;
 pub use pubsub::PubSub;
 pub use stats::Stats;
 pub use table::Table;
 pub use watching::Watching;
 
+/// The version of Redis whose commands and words these are.
+pub const REDIS_VERSION: &str = "7.0.15";
+/// How many databases have a number.
+pub const NUMBERED_DBS: usize = 16;
+/// How many databases there may be, with numbers and with names.
+pub const DATABASES_MAX: usize = 10_000;
+/// The longest name of a database.
+pub const DATABASE_NAME_BYTES_MAX: usize = 128;
+
+/// What the rim is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Make a snapshot of all data in the journal.
+    Snapshot,
+}
+
+/// Where the users are kept.
+pub trait UsersFile: Send + std::fmt::Debug {
+    /// The text that was saved last, or why it cannot be read.
+    fn load(&mut self) -> Result<String, String>;
+    /// Replaces the text, durably.
+    fn save(&mut self, text: &str) -> Result<(), String>;
+}
+
+/// What the rim knows and INFO shows.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The number of the process.
+    pub process_id: u32,
+    /// The port for Redis clients.
+    pub port: u16,
+    /// Random, new with every start.
+    pub run_id: String,
+    /// The path of the program.
+    pub executable: String,
+    /// When the server started.
+    pub started_ms: u64,
+    /// Time that the process spent in the system.
+    pub cpu_system_s: f64,
+    /// Time that the process spent in itself.
+    pub cpu_user_s: f64,
+    /// Memory of the process as the system counts it.
+    pub rss_bytes: u64,
+    /// The journal is being read.
+    pub loading: bool,
+    /// Changes are kept in a journal.
+    pub journal: bool,
+    /// The journal cannot be written.
+    pub journal_failed: bool,
+    /// When an answered write is safe: "always", "everysecond", "never".
+    pub durability: String,
+    /// Batches written since the start.
+    pub journal_batches: u64,
+    /// Bytes written since the start.
+    pub journal_bytes: u64,
+    /// A snapshot is being made.
+    pub snapshot_runs: bool,
+    /// The last snapshot failed.
+    pub snapshot_failed: bool,
+    /// How many snapshots were made.
+    pub snapshots: u64,
+    /// When the last one was finished.
+    pub last_snapshot_ms: u64,
+    /// Replicas that this node exchanges state with.
+    pub peers: u64,
+    /// Peers that have all writes of this node.
+    pub peers_acknowledged: u64,
+}
+
+/// A command that took long.
+#[derive(Clone, Debug)]
+pub struct SlowEntry {
+    /// Its number.
+    pub id: u64,
+    /// When it ran.
+    pub at_ms: u64,
+    /// How long it took.
+    pub micros: u64,
+    /// Its arguments, shortened.
+    pub words: Vec<Vec<u8>>,
+    /// Where it came from.
+    pub peer: String,
+    /// The client's name.
+    pub name: Vec<u8>,
+}
+
 /// Everything that all clients share.
 #[derive(Debug)]
 pub struct Server {
+    /// The data.
+    pub live: Live,
+    /// The databases that clients have selected, by [`Client::db`]; the first are the numbered ones.
+    pub dbs: Vec<DbId>,
     /// The commands by name.
     pub table: &'static Table,
     /// The connections.
@@ -45,54 +134,154 @@ pub struct Server {
     pub blocking: Blocking,
     /// Who watches which key.
     pub watching: Watching,
+    /// Users and rights.
+    pub acl: Acl,
+    /// Where the users are kept, if they are.
+    pub users_file: Option<Box<dyn UsersFile>>,
+    /// Parameters.
+    pub config: Config,
     /// Counters for `INFO`.
     pub stats: Stats,
+    /// What the rim knows.
+    pub facts: Facts,
+    /// What the rim is asked to do.
+    pub effects: Vec<Effect>,
     /// Random numbers, from the seed that the server was made with.
     pub random: Draw,
+    /// What passwords are made from; the rim sets it to bytes that nobody can guess.
+    pub secret_key: [u8; 32],
     /// The time of this turn, in milliseconds since 1970.
     pub now_ms: u64,
-    /// Clients other than the running one that got output.
+    /// The wall clock in microseconds, for statistics. The rim sets it.
+    pub clock: fn() -> u64,
+    /// Sleeps so many milliseconds, for `DEBUG SLEEP`. The rim sets it.
+    pub sleep: fn(u64),
+    /// Clients other than the running one that got output, wait no more or were killed.
     pub woken: Vec<Slot>,
-    /// The classes of keyspace events that are published.
-    pub notify: u32,
-}
-
-/// What the rim has to do after a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
-    /// Go on with the client's next request.
-    Next,
-    /// The client waits: read no further request of it until it is woken.
-    Blocked,
-    /// Send what is there, then close.
-    Close,
+    /// Clients whose commands changed data since the changes were last taken.
+    pub writers: Vec<Slot>,
+    /// Commands that took long, the newest first.
+    pub slow: VecDeque<SlowEntry>,
+    /// Spikes of waiting time by event: second and milliseconds.
+    pub spikes: BTreeMap<&'static str, VecDeque<(u64, u64)>>,
+    /// How many clients see every command.
+    pub monitors: usize,
+    /// How many bytes of the current request's connection wait.
+    pub request_bytes: usize,
+    /// All unsent output, as of the last tick.
+    pub unsent_bytes: usize,
+    /// Keys past their time are removed by themselves, not only when they are looked at.
+    pub active_expiry: bool,
+    /// The server is to stop.
+    pub stopping: bool,
+    /// Requests wait until this time: all of them, or only writes.
+    pub(crate) paused: Option<(u64, bool)>,
+    pub(crate) memory: upkeep::Memory,
+    pub(crate) second: (u64, u64),
+    pub(crate) last_micros: u64,
+    pub(crate) next_slow_id: u64,
+    pub(crate) secrets: u64,
+    pub(crate) more_expired: bool,
 }
 
 impl Server {
     /// A server without data or clients. `seed` fixes its random choices.
     pub fn new(seed: u64) -> Server {
-        Server {
-            table: Table::shared(),
+        let settings = Settings { seed, report_expired: true, ..Settings::default() };
+        Server::with_live(seed, Live::new(settings))
+    }
+
+    /// A server over existing data.
+    pub fn with_live(seed: u64, mut live: Live) -> Server {
+        live.settings_mut().report_expired = true;
+        let dbs = (0..NUMBERED_DBS).map(|db| live.open(db.to_string().as_bytes())).collect();
+        let table = Table::shared();
+        let mut server = Server {
+            live,
+            dbs,
+            table,
             clients: Clients::default(),
             pubsub: PubSub::default(),
             blocking: Blocking::default(),
             watching: Watching::default(),
-            stats: Stats::new(Table::shared().len()),
+            acl: Acl::default(),
+            users_file: None,
+            config: Config::default(),
+            stats: Stats::new(table.len()),
+            facts: Facts::default(),
+            effects: Vec::new(),
             random: Draw::new(seed),
+            secret_key: [0; 32],
             now_ms: 0,
+            clock: || 0,
+            sleep: |_| {},
             woken: Vec::new(),
-            notify: 0,
+            writers: Vec::new(),
+            slow: VecDeque::new(),
+            spikes: BTreeMap::new(),
+            monitors: 0,
+            request_bytes: 0,
+            unsent_bytes: 0,
+            active_expiry: true,
+            stopping: false,
+            paused: None,
+            memory: upkeep::Memory::default(),
+            second: (0, 0),
+            last_micros: 0,
+            next_slow_id: 0,
+            secrets: 0,
+            more_expired: false,
+        };
+        server.apply_config(&[]);
+        server
+    }
+
+    /// The store's name for the database at this index.
+    #[inline]
+    pub fn db_id(&self, db: usize) -> DbId {
+        self.dbs[db]
+    }
+
+    /// The index of a database by number or name; a new name makes a new database.
+    pub fn open_database(&mut self, name: &[u8]) -> Result<usize, Fail> {
+        if let Some(number) = kumiko_wire::resp::number::parse_int(name) {
+            let within = (0..NUMBERED_DBS as i64).contains(&number);
+            return if within { Ok(number as usize) } else { Err(fail::DB_INDEX) };
         }
+        let good = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/".contains(byte);
+        let first = name.first().is_some_and(u8::is_ascii_alphabetic);
+        if !first || DATABASE_NAME_BYTES_MAX < name.len() || !name.iter().all(good) {
+            return Err(Fail::new("ERR invalid DB index"));
+        }
+        let known = self.live.find(name);
+        if let Some(index) = known.and_then(|id| self.dbs.iter().position(|it| *it == id)) {
+            return Ok(index);
+        }
+        if known.is_none() && DATABASES_MAX <= self.dbs.len() {
+            return Err(Fail::new("ERR too many databases"));
+        }
+        self.dbs.push(self.live.open(name));
+        Ok(self.dbs.len() - 1)
     }
 
     /// Sets the time of this turn.
     pub fn set_time(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
+        self.last_micros = (self.clock)();
+    }
+
+    /// The wall clock in microseconds; that of the turn if the rim set no clock.
+    pub fn micros(&self) -> u64 {
+        match (self.clock)() {
+            0 => self.now_ms * 1000,
+            micros => micros,
+        }
     }
 
     /// The classes of keyspace events that are published.
+    #[inline]
     pub fn notify_classes(&self) -> u32 {
-        self.notify
+        self.config.hot.notify
     }
 
     /// A new connection.
@@ -100,7 +289,7 @@ impl Server {
         let client = Client {
             peer,
             local,
-            authenticated: true,
+            authenticated: self.acl.open_door(),
             user: "default".to_owned(),
             since_ms: self.now_ms,
             active_ms: self.now_ms,
@@ -121,204 +310,63 @@ impl Server {
         self.unblock(client);
         self.watching.clear(client);
         self.pubsub.clear(client);
-        client.monitor = false;
-    }
-
-    /// Runs one request of a client and appends the reply to its output.
-    pub fn execute(&mut self, slot: Slot, args: &Args<'_>) -> After {
-        if args.is_empty() {
-            return After::Next;
-        }
-        let Some(mut client) = self.clients.take(slot) else { return After::Close };
-        client.active_ms = self.now_ms;
-        let reply = Writer { out: std::mem::take(&mut client.out), version: client.version };
-        let mark = reply.mark();
-        let (mut reply, waits) = self.dispatch(&mut client, reply, args);
-        match client.reply_mode {
-            ReplyMode::On => {}
-            ReplyMode::Off => reply.rewind(mark),
-            ReplyMode::SkipNext => {
-                reply.rewind(mark);
-                client.reply_mode = ReplyMode::Skip;
-            }
-            ReplyMode::Skip => {
-                reply.rewind(mark);
-                client.reply_mode = ReplyMode::On;
-            }
-        }
-        client.out = reply.out;
-        let pushes = std::mem::take(&mut client.pushes);
-        client.out.extend_from_slice(&pushes);
-        let closing = client.closing || client.killed;
-        self.clients.put_back(slot, client);
-        self.serve_ready();
-        match (closing, waits) {
-            (true, _) => After::Close,
-            (false, true) if self.clients.get(slot).is_some_and(|it| it.blocked.is_some()) => {
-                After::Blocked
-            }
-            (false, _) => After::Next,
+        if client.monitor {
+            client.monitor = false;
+            self.monitors -= 1;
         }
     }
 
-    /// Decides what becomes of a request. The second result tells whether the client waits now.
-    fn dispatch(
-        &mut self,
-        client: &mut Client,
-        mut reply: Writer,
-        args: &Args<'_>,
-    ) -> (Writer, bool) {
-        match self.admit(client, args) {
-            Ok(command) => {
-                client.last_command = Some(command);
-                if let Some(multi) = &mut client.multi
-                    && !is_transaction_control(command)
-                {
-                    multi.queue.push((command, args.to_owned()));
-                    reply.simple("QUEUED");
-                    return (reply, false);
-                }
-                self.call(client, reply, command, args, None, false)
-            }
-            Err((command, refused)) => {
-                if let Some(multi) = &mut client.multi {
-                    multi.broken = true;
-                }
-                if command.is_some_and(|it| it.name == "exec") {
-                    // Refused before it ran: the transaction is over all the same.
-                    client.multi = None;
-                    self.watching.clear(client);
-                    let text = refused.as_str().trim_start_matches("ERR ");
-                    reply.error(&format!("EXECABORT Transaction discarded because of: {text}"));
-                    return (reply, false);
-                }
-                self.stats.refused(self.table, command, &refused);
-                reply.error(refused.as_str());
-                (reply, false)
-            }
+    /// Writes an error to a client outside of any command: it broke the protocol.
+    pub fn refuse(&mut self, slot: Slot, text: &str) {
+        if let Some(client) = self.clients.get_mut(slot) {
+            let out = std::mem::take(&mut client.out);
+            let mut reply = kumiko_wire::resp::Writer { out, version: client.version };
+            reply.error(text);
+            client.out = reply.out;
         }
+        self.stats.refused(None, &Fail::text(text.to_owned()));
     }
 
-    /// Whether this client may run this request now.
-    fn admit(
+    /// 64 hexadecimal letters that nobody can guess, if the rim set the secret key.
+    pub fn secret(&mut self) -> String {
+        self.secrets += 1;
+        let mut seed = self.secret_key.to_vec();
+        seed.extend_from_slice(&self.secrets.to_le_bytes());
+        crate::acl::digest(&seed)
+    }
+
+    /// Writes the users to their file, if there is one.
+    pub fn keep_users(&mut self) -> Result<(), Fail> {
+        let Some(file) = &mut self.users_file else { return Ok(()) };
+        let text: String = self.acl.lines().into_iter().map(|line| line + "\n").collect();
+        file.save(&text).map_err(|why| Fail::text(format!("ERR cannot keep the users: {why}")))
+    }
+
+    /// Keeps a denial for `ACL LOG`.
+    pub(crate) fn note_denied(
         &mut self,
         client: &Client,
-        args: &Args<'_>,
-    ) -> Result<&'static Command, (Option<&'static Command>, Fail)> {
-        let command = self.table.find(args).map_err(|refused| (None, refused))?;
-        let refuse = |refused: Fail| Err((Some(command), refused));
-        if !command.fits(args.len()) {
-            return refuse(fail::arity(command.name));
-        }
-        if !client.authenticated && !command.has(command::NO_AUTH) {
-            return refuse(fail::NO_AUTH);
-        }
-        if client.only_subscribes() && !allowed_while_subscribed(command) {
-            let name = command.name;
-            return refuse(Fail::text(format!(
-                "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / \
-                 QUIT / RESET are allowed in this context"
-            )));
-        }
-        if client.multi.is_some() && command.has(command::NO_MULTI) {
-            return refuse(Fail::new("ERR Command not allowed inside a transaction"));
-        }
-        Ok(command)
-    }
-
-    /// Runs a command and returns its reply, and whether it waits.
-    pub(crate) fn call(
-        &mut self,
-        client: &mut Client,
-        reply: Writer,
-        command: &'static Command,
-        args: &Args<'_>,
-        woken_by: Option<Vec<u8>>,
+        reason: &'static str,
+        object: String,
+        user: &str,
         in_multi: bool,
-    ) -> (Writer, bool) {
-        let now_ms = self.now_ms;
-        let mark = reply.mark();
-        let mut context = Context {
-            server: self,
-            client,
-            reply,
-            command,
-            now_ms,
-            woken_by,
-            in_multi,
-            waits: false,
+    ) {
+        let entry = LogEntry {
+            id: 0,
+            count: 1,
+            reason,
+            context: if in_multi { "multi" } else { "toplevel" },
+            object,
+            user: user.to_owned(),
+            client: crate::commands::client::describe(client, self.now_ms, self.request_bytes),
+            created_ms: self.now_ms,
+            updated_ms: self.now_ms,
         };
-        let outcome = (command.run)(&mut context, args);
-        let Context { mut reply, waits, .. } = context;
-        match outcome {
-            Ok(()) => self.stats.called(self.table, command),
-            Err(refused) => {
-                self.stats.failed(self.table, command, &refused);
-                reply.rewind(mark);
-                reply.error(refused.as_str());
-            }
-        }
-        (reply, waits)
-    }
-
-    /// Serves the clients that wait for keys which were changed, first come, first served, until
-    /// no change is left. What they do may make further keys ready.
-    pub fn serve_ready(&mut self) {
-        while let Some((db, key)) = self.blocking.next_ready() {
-            for slot in self.blocking.waiting(db, &key) {
-                self.wake(slot, &key);
-            }
-        }
-    }
-
-    /// Runs a waiting command again because `key` is ready.
-    fn wake(&mut self, slot: Slot, key: &[u8]) {
-        let Some(mut client) = self.clients.take(slot) else { return };
-        let Some(blocked) = client.blocked.clone() else {
-            self.clients.put_back(slot, client);
-            return;
-        };
-        let reply = Writer { out: std::mem::take(&mut client.out), version: client.version };
-        let args: &OwnedArgs = &blocked.args;
-        let (reply, waits) =
-            self.call(&mut client, reply, blocked.command, &args.args(), Some(key.to_vec()), false);
-        client.out = reply.out;
-        if !waits {
-            self.unblock(&mut client);
-            self.woken.push(slot);
-        }
-        let pushes = std::mem::take(&mut client.pushes);
-        client.out.extend_from_slice(&pushes);
-        self.clients.put_back(slot, client);
-    }
-
-    /// The client waits no more.
-    pub(crate) fn unblock(&mut self, client: &mut Client) {
-        if let Some(blocked) = client.blocked.take() {
-            self.blocking.remove(client.slot, client.db, &blocked.keys);
-        }
-    }
-
-    /// Gives up the waits whose time is up.
-    pub fn time_out(&mut self) {
-        for slot in self.blocking.timed_out(self.now_ms) {
-            let Some(mut client) = self.clients.take(slot) else { continue };
-            let due = client.blocked.as_ref().is_some_and(|blocked| {
-                blocked.deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms)
-            });
-            if due && let Some(blocked) = client.blocked.clone() {
-                self.unblock(&mut client);
-                let mut reply =
-                    Writer { out: std::mem::take(&mut client.out), version: client.version };
-                crate::context::write_timed_out(&mut reply, blocked.timed_out);
-                client.out = reply.out;
-                self.woken.push(slot);
-            }
-            self.clients.put_back(slot, client);
-        }
+        self.acl.note(entry, self.config.hot.acl_log_entries_max);
     }
 
     /// A key was changed: tells watchers and waiting clients.
+    #[inline]
     pub fn key_modified(&mut self, db: usize, key: &[u8], current: Option<&mut Client>) {
         self.stats.dirty += 1;
         if !self.watching.is_empty() {
@@ -337,33 +385,23 @@ impl Server {
         key: &[u8],
         mut current: Option<&mut Client>,
     ) {
-        let name = db.to_string();
-        if self.notify & crate::notify::KEYSPACE != 0 {
-            let channel = [b"__keyspace@", name.as_bytes(), b"__:", key].concat();
+        let name = self.live.name(self.dbs[db]).to_vec();
+        let classes = self.notify_classes();
+        if classes & crate::notify::KEYSPACE != 0 {
+            let channel = [b"__keyspace@", &name[..], b"__:", key].concat();
             self.publish(&channel, event.as_bytes(), current.as_deref_mut());
         }
-        if self.notify & crate::notify::KEYEVENT != 0 {
-            let channel = [b"__keyevent@", name.as_bytes(), b"__:", event.as_bytes()].concat();
+        if classes & crate::notify::KEYEVENT != 0 {
+            let channel = [b"__keyevent@", &name[..], b"__:", event.as_bytes()].concat();
             self.publish(&channel, key, current);
         }
     }
-}
 
-fn is_transaction_control(command: &Command) -> bool {
-    matches!(command.name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
-}
-
-fn allowed_while_subscribed(command: &Command) -> bool {
-    matches!(
-        command.name,
-        "subscribe"
-            | "psubscribe"
-            | "ssubscribe"
-            | "unsubscribe"
-            | "punsubscribe"
-            | "sunsubscribe"
-            | "ping"
-            | "quit"
-            | "reset"
-    )
+    /// The changes since the last call as one batch for the journal, if there are any.
+    pub fn take_changes(&mut self) -> Option<Vec<u8>> {
+        if self.live.changes_size() == 0 {
+            return None;
+        }
+        Some(self.live.take_changes())
+    }
 }

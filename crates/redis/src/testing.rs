@@ -54,6 +54,7 @@ impl Harness {
         if let Some(pause_ms) = line.strip_prefix('+').and_then(|ms| ms.parse::<u64>().ok()) {
             self.server.set_time(self.server.now_ms + pause_ms);
             self.server.time_out();
+            self.server.tick();
             return self.collect(1);
         }
         let (number, line) = match line.strip_prefix('@').and_then(|rest| rest.split_once(' ')) {

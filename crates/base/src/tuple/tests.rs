@@ -2,7 +2,7 @@ use super::*;
 use crate::draw::{self, Draw};
 use crate::{Error, Kind};
 
-/// Few distinct bytes and lengths on purpose: zeroes, FF and common prefixes are where order breaks.
+/// Few distinct bytes on purpose: zeroes, FF and common prefixes are where order breaks.
 fn string(draw: &mut Draw) -> Vec<u8> {
     (0..draw.below(4)).map(|_| draw.one_of(&[0x00, 0x01, b'a', 0xFE, 0xFF])).collect()
 }

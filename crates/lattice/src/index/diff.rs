@@ -31,6 +31,14 @@ impl<'a> Difference<'a> {
     pub fn key_bytes(&self) -> Result<Cow<'a, [u8]>, Error> {
         load_key(Slot::Embedded(self.key))
     }
+
+    /// The same difference with another value on their side.
+    pub(crate) fn with_theirs<'b>(&self, theirs: View<'b>) -> Difference<'b>
+    where
+        'a: 'b,
+    {
+        Difference { theirs: Some(theirs), their_slot: None, ..*self }
+    }
 }
 
 /// What a merge makes of a difference.

@@ -40,7 +40,7 @@ pub static COMMANDS: &[Command] = &[
         .keys(1, 1, 1)
         .meaning(Meaning::Message)
         .summary("Sends a message to a shard channel"),
-    Command::new("pubsub", -2, pubsub_without_word).with(NESTED).summary("Tells about channels"),
+    Command::new("pubsub", -2, super::needs_word).with(NESTED).summary("Tells about channels"),
 ];
 
 static NESTED: &[Command] = &[
@@ -173,10 +173,6 @@ fn spublish(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     Ok(())
 }
 
-fn pubsub_without_word(_ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
-    Err(crate::fail::arity("pubsub"))
-}
-
 fn list_names<'n>(
     ctx: &mut Context<'_>,
     args: &Args<'_>,
@@ -232,6 +228,6 @@ fn numpat(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
 }
 
 fn help(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
-    crate::commands::connection::help(ctx, "PUBSUB", NESTED);
+    super::help(ctx, "PUBSUB", NESTED);
     Ok(())
 }

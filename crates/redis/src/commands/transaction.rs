@@ -41,6 +41,7 @@ fn exec(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
     let Some(multi) = ctx.client.multi.take() else {
         return Err(Fail::new("ERR EXEC without MULTI"));
     };
+    ctx.server.expire_watched(ctx.client);
     let touched = ctx.client.watches.touched;
     ctx.server.watching.clear(ctx.client);
     if multi.broken {
@@ -51,9 +52,16 @@ fn exec(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
         return Ok(());
     }
     ctx.reply.array(multi.queue.len());
-    for (command, args) in &multi.queue {
+    for (row, args) in &multi.queue {
         let reply = std::mem::take(&mut ctx.reply);
-        let (mut reply, _) = ctx.server.call(ctx.client, reply, command, &args.args(), None, true);
+        let mut reply = match ctx.server.permit(ctx.client, row, &args.args(), true) {
+            Ok(()) => ctx.server.call(ctx.client, reply, row, &args.args(), None, true).0,
+            Err(refused) => {
+                let mut reply = reply;
+                reply.error(refused.as_str());
+                reply
+            }
+        };
         // HELLO inside a transaction changes the version of what follows.
         reply.version = ctx.client.version;
         ctx.reply = reply;
@@ -76,7 +84,10 @@ fn watch(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     }
     let db = ctx.client.db;
     for key in args.from(1) {
-        ctx.server.watching.add(ctx.client, db, key, false);
+        // A key that is past its time is gone before the watch begins.
+        ctx.live().exists(key);
+        ctx.server.report_expired(Some(ctx.client));
+        ctx.server.watching.add(ctx.client, db, key);
     }
     ctx.reply.ok();
     Ok(())

@@ -54,6 +54,11 @@ impl Blocking {
         self.count
     }
 
+    /// How many of them have a deadline.
+    pub fn with_deadline(&self) -> usize {
+        self.deadlines.len()
+    }
+
     /// Whether nobody waits for a key.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Table;
-use crate::command::Command;
 use crate::fail::Fail;
 
 /// The most different error codes that are counted; more are one code, "ERRORSTATS_OVERFLOW".
@@ -51,6 +49,10 @@ pub struct Stats {
     pub hits: u64,
     /// Reads that did not.
     pub misses: u64,
+    /// Clients closed because they did not read.
+    pub clients_dropped: u64,
+    /// Commands in the last second.
+    pub commands_per_second: u64,
     /// The most memory ever used.
     pub memory_peak: u64,
 }
@@ -61,23 +63,32 @@ impl Stats {
         Stats { by_command: vec![CommandStats::default(); commands], ..Stats::default() }
     }
 
+    /// All counts are zero again.
+    pub fn reset(&mut self) {
+        let kept = (self.dirty, self.memory_peak);
+        *self = Stats::new(self.by_command.len());
+        (self.dirty, self.memory_peak) = kept;
+    }
+
     /// A command ran.
-    pub fn called(&mut self, table: &Table, command: &Command) {
+    #[inline]
+    pub fn called(&mut self, number: usize, micros: u64) {
         self.commands += 1;
-        self.by_command[table.number(command)].calls += 1;
+        let stats = &mut self.by_command[number];
+        stats.calls += 1;
+        stats.micros += micros;
     }
 
     /// A command ran and was refused.
-    pub fn failed(&mut self, table: &Table, command: &Command, refused: &Fail) {
-        self.called(table, command);
-        self.by_command[table.number(command)].failed += 1;
+    pub fn failed(&mut self, number: usize, refused: &Fail) {
+        self.by_command[number].failed += 1;
         self.error(refused.code());
     }
 
     /// A request was refused before it ran.
-    pub fn refused(&mut self, table: &Table, command: Option<&'static Command>, refused: &Fail) {
-        if let Some(command) = command {
-            self.by_command[table.number(command)].rejected += 1;
+    pub fn refused(&mut self, number: Option<usize>, refused: &Fail) {
+        if let Some(number) = number {
+            self.by_command[number].rejected += 1;
         }
         self.error(refused.code());
     }

@@ -25,6 +25,8 @@ pub struct Row {
     pub command: &'static Command,
     /// The name of its family: "string", "list", ...
     pub family: &'static str,
+    /// Its number in the table.
+    pub number: usize,
     /// It is a subcommand of a container.
     pub nested: bool,
 }
@@ -51,9 +53,10 @@ impl Table {
 
     fn add(&mut self, command: &'static Command, family: &'static str, nested: bool) {
         assert!(command.name.len() <= NAME_BYTES_MAX, "{} is too long", command.name);
-        let known = self.by_name.insert(command.name.as_bytes(), self.rows.len());
+        let number = self.rows.len();
+        let known = self.by_name.insert(command.name.as_bytes(), number);
         assert!(known.is_none(), "{} is there twice", command.name);
-        self.rows.push(Row { command, family, nested });
+        self.rows.push(Row { command, family, number, nested });
     }
 
     /// How many commands and subcommands there are.
@@ -76,30 +79,45 @@ impl Table {
         self.by_name[command.name.as_bytes()]
     }
 
-    /// The command of this full name ("get", "config|get"), in any case of letters.
-    pub fn get(&self, name: &[u8]) -> Option<&'static Command> {
+    /// The row of this full name ("get", "config|get"), in any case of letters.
+    pub fn row(&'static self, name: &[u8]) -> Option<&'static Row> {
         let mut lower = [0_u8; NAME_BYTES_MAX];
         let lower = lower.get_mut(..name.len())?;
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
-        self.by_name.get(&*lower).map(|number| self.rows[*number].command)
+        self.by_name.get(&*lower).map(|number| &self.rows[*number])
+    }
+
+    /// The command of this full name.
+    pub fn get(&'static self, name: &[u8]) -> Option<&'static Command> {
+        self.row(name).map(|row| row.command)
     }
 
     /// The command that a request names; for a container, its subcommand.
-    pub fn find(&self, args: &Args<'_>) -> Result<&'static Command, Fail> {
+    pub fn find(&'static self, args: &Args<'_>) -> Result<&'static Command, Fail> {
+        self.find_row(args).map(|row| row.command)
+    }
+
+    /// The row that a request names; for a container, that of its subcommand.
+    pub fn find_row(&'static self, args: &Args<'_>) -> Result<&'static Row, Fail> {
         let name = args.get(0);
-        let command = self
-            .get(name)
-            .filter(|it| !it.name.contains('|'))
+        let row = self
+            .row(name)
+            .filter(|row| !row.nested)
             .ok_or_else(|| fail::unknown_command(name, args.from(1)))?;
-        if command.subcommands.is_empty() {
-            return Ok(command);
+        let nested = row.command.subcommands;
+        if nested.is_empty() {
+            return Ok(row);
         }
-        let Some(word) = args.try_get(1) else { return Ok(command) };
-        let nested = command.subcommands.iter().find(|nested| {
+        let Some(word) = args.try_get(1) else { return Ok(row) };
+        let found = nested.iter().position(|nested| {
             let short = nested.name.rsplit('|').next().unwrap_or(nested.name);
             word.eq_ignore_ascii_case(short.as_bytes())
         });
-        nested.ok_or_else(|| fail::unknown_subcommand(command.name, word))
+        match found {
+            // Subcommands stand right behind their container.
+            Some(index) => Ok(&self.rows[row.number + 1 + index]),
+            None => Err(fail::unknown_subcommand(row.command.name, word)),
+        }
     }
 }

@@ -18,18 +18,18 @@ impl Watching {
         self.by_key.is_empty()
     }
 
-    /// A client begins to watch a key. `expired` tells that the key was there, but past its time.
-    pub fn add(&mut self, client: &mut Client, db: usize, key: &[u8], expired: bool) {
-        if client.watches.keys.iter().any(|(at, it, _)| *at == db && it == key) {
+    /// A client begins to watch a key.
+    pub fn add(&mut self, client: &mut Client, db: usize, key: &[u8]) {
+        if client.watches.keys.iter().any(|(at, it)| *at == db && it == key) {
             return;
         }
-        client.watches.keys.push((db, key.to_vec(), expired));
+        client.watches.keys.push((db, key.to_vec()));
         self.by_key.entry((db, key.to_vec())).or_default().push(Slot(client.slot));
     }
 
     /// A client watches nothing any more.
     pub fn clear(&mut self, client: &mut Client) {
-        for (db, key, _) in std::mem::take(&mut client.watches).keys {
+        for (db, key) in std::mem::take(&mut client.watches).keys {
             let place = (db, key);
             if let Some(slots) = self.by_key.get_mut(&place) {
                 slots.retain(|it| it.0 != client.slot);

@@ -1,8 +1,8 @@
 //! Decimal numbers as Redis reads and prints them.
 //!
 //! Integers are strict: no sign but a leading minus, no leading zero, no space. Floating point
-//! numbers print with the fewest digits that read back as the same number, with an exponent below
-//! 1e-4 and from 1e17 on.
+//! numbers print as `%.17g` does, so 0.1 shows as `0.10000000000000001`, as in Redis 7.0: with an
+//! exponent below 1e-4 and from 1e17 on.
 
 /// Appends `value` in decimal.
 pub fn push_int(out: &mut Vec<u8>, value: i64) {
@@ -93,7 +93,7 @@ fn parse_hex(digits: &[u8]) -> Option<f64> {
     Some(value)
 }
 
-/// Appends `value` with the fewest digits that read back as the same number.
+/// Appends `value` with up to 17 digits, without trailing zeros.
 pub fn push_float(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend_from_slice(b"nan");
@@ -110,15 +110,29 @@ pub fn push_float(out: &mut Vec<u8>, value: f64) {
         push_int(out, value as i64);
         return;
     }
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let scientific = format!("{:.16e}", value.abs());
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..17).contains(&exponent) {
-        out.extend_from_slice(format!("{value}").as_bytes());
-        return;
+    let figures: String = mantissa.chars().filter(|it| *it != '.').collect();
+    let figures = figures.trim_end_matches('0');
+    if value < 0.0 {
+        out.push(b'-');
     }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    out.extend_from_slice(format!("{digits}e{sign}{:02}", exponent.abs()).as_bytes());
+    let text = match exponent {
+        -4..0 => format!("0.{}{figures}", "0".repeat((-exponent - 1) as usize)),
+        0..17 => {
+            // Whole numbers were printed above, so there are figures behind the point.
+            let (whole, part) = figures.split_at(exponent as usize + 1);
+            format!("{whole}.{part}")
+        }
+        _ => {
+            let (first, rest) = figures.split_at(1);
+            let point = if rest.is_empty() { "" } else { "." };
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{first}{point}{rest}e{sign}{:02}", exponent.abs())
+        }
+    };
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// The text of [`push_float`].
@@ -172,14 +186,17 @@ mod tests {
         let rows = [
             (0.0, "0"),
             (-0.0, "-0"),
-            (3.3, "3.3"),
+            (3.3, "3.2999999999999998"),
+            (0.1, "0.10000000000000001"),
+            (123456.5, "123456.5"),
             (-1.5, "-1.5"),
             (1e16, "10000000000000000"),
             (1e17, "1e+17"),
-            (1.5e300, "1.5e+300"),
+            (1.5e300, "1.5000000000000001e+300"),
             (0.0001, "0.0001"),
-            (0.00001, "1e-05"),
+            (0.00001, "1.0000000000000001e-05"),
             (0.1 + 0.2, "0.30000000000000004"),
+            (99999999999999984.0, "99999999999999984"),
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),
         ];
