@@ -25,6 +25,7 @@
 //! `max(wall clock, newest + 1)`.
 
 mod cells;
+mod collect;
 mod counter;
 mod fold;
 mod join;
@@ -39,8 +40,7 @@ use crate::cell::Cell;
 use crate::index::Index;
 
 pub use cells::EXTENDED;
-pub(crate) use fold::Fold;
-pub(crate) use record::{text_cell, text_of};
+pub(crate) use fold::{Fold, Found};
 pub use shown::{Shape, Shown};
 
 /// A stamp: milliseconds since the epoch on a hybrid clock. Zero is before everything.
@@ -50,7 +50,7 @@ pub type Stamp = i64;
 pub(crate) const TEXT_MAX: usize = crate::live::VALUE_BYTES_MAX;
 
 /// The replicated state of one key. See the module's head.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub(crate) newest: Stamp,
     pub(crate) floor: Stamp,
@@ -65,24 +65,6 @@ pub struct Entry {
     pub(crate) set: Index,
     pub(crate) zset: Index,
     pub(crate) list: Index,
-}
-
-impl Default for Entry {
-    fn default() -> Entry {
-        Entry {
-            newest: 0,
-            floor: 0,
-            expiry: (0, 0),
-            text: None,
-            counted: 0,
-            columns: Index::new(),
-            resets: Index::new(),
-            hash: Index::new(),
-            set: Index::new(),
-            zset: Index::new(),
-            list: Index::new(),
-        }
-    }
 }
 
 impl Entry {

@@ -30,6 +30,8 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 
+use crate::index::Index;
+
 mod error;
 mod fields;
 mod hashes;
@@ -42,6 +44,7 @@ mod pack;
 mod ranking;
 mod record;
 mod replay;
+mod replicate;
 mod sequence;
 mod sets;
 mod strings;
@@ -58,6 +61,7 @@ pub use lists::End;
 pub use ranking::Bound;
 pub use record::{Change, RECORD_VERSION, Reader, Record, Writer};
 pub use replay::SnapshotStep;
+pub use replicate::{AHEAD_MAX_MS, Merged, Source, publication};
 pub use strings::Ttl;
 pub use zsets::{Added, ZaddRule};
 
@@ -85,6 +89,8 @@ const EXPIRE_PER_CALL: usize = 64;
 pub struct Settings {
     /// Notes what changed for the publish tick. Keys and fields are then limited in length.
     pub replication: bool,
+    /// The name of this node's column in counters; see `replica::absorb::column`.
+    pub column: Vec<u8>,
     /// Records changes for [`Live::take_changes`].
     pub journal: bool,
     /// Keeps the names of expired keys for [`Live::take_expired`].
@@ -111,6 +117,10 @@ pub(crate) struct Database {
     /// The first of them, so that most commands look at one number.
     pub(crate) next_expiry: u64,
     pub(crate) touched: Touched,
+    /// What is published of this database, as of the last fold.
+    pub(crate) index: Index,
+    /// Removals from before this are forgotten, and not taken from others.
+    pub(crate) collected_before: i64,
 }
 
 impl Database {
@@ -121,6 +131,8 @@ impl Database {
             expiring: BTreeSet::new(),
             next_expiry: u64::MAX,
             touched: Touched::default(),
+            index: Index::new(),
+            collected_before: 0,
         }
     }
 
@@ -394,5 +406,7 @@ impl Shared {
     }
 }
 
+#[cfg(test)]
+mod converge;
 #[cfg(test)]
 mod tests;

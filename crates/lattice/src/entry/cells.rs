@@ -126,7 +126,11 @@ impl Entry {
                 }),
             }
             writer.int(self.counted);
-            if self.resets.is_empty() { writer.nil() } else { writer.cell(self.resets.cell()) }
+            if self.resets.is_empty() {
+                writer.nil();
+            } else {
+                writer.cell(self.resets.cell());
+            }
             writer.short_vector(others.len(), |writer| {
                 for (kind, index) in &others {
                     writer.short_vector(2, |writer| {

@@ -24,7 +24,7 @@ impl Entry {
     /// The sum of all counts beyond their resets; nothing if there is none.
     pub(super) fn count(&self) -> Result<Option<i128>, Error> {
         let mut sum = None;
-        for it in self.columns.iter() {
+        for it in &self.columns {
             let it = it?;
             let key = it.key_bytes()?;
             let column = Column::read(&key, it.value)?;
@@ -58,7 +58,7 @@ impl Entry {
     /// Notes that everything counted so far is gone.
     pub(super) fn reset_counts(&mut self) -> Result<(), Error> {
         let mut batch = Batch::new();
-        for it in self.columns.iter() {
+        for it in &self.columns {
             let it = it?;
             let key = it.key_bytes()?;
             let seen = Column::read(&key, it.value)?.join(column_in(&self.resets, &key)?);
@@ -74,7 +74,7 @@ impl Entry {
     /// counts is hearsay; they say it themselves.
     pub(crate) fn keep_columns(&mut self, may_speak: &dyn Fn(&[u8]) -> bool) -> Result<(), Error> {
         let mut batch = Batch::new();
-        for it in self.columns.iter() {
+        for it in &self.columns {
             let key = it?.key_bytes()?;
             if !may_speak(&key) {
                 batch.remove(&key);

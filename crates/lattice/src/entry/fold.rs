@@ -183,13 +183,7 @@ impl Fold {
     }
 
     /// Gives every new element a position.
-    fn place(
-        &self,
-        batch: &mut Batch,
-        slots: &[Place],
-        elements: &[&[u8]],
-        stamp: Stamp,
-    ) -> bool {
+    fn place(&self, batch: &mut Batch, slots: &[Place], elements: &[&[u8]], stamp: Stamp) -> bool {
         let author = Author { tag: self.tag, stamp };
         let mut left: Option<Vec<u8>> = None;
         let mut at = 0;

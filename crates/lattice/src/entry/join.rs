@@ -29,7 +29,13 @@ pub(super) fn merge(own: &Entry, theirs: &Entry) -> Result<Entry, Error> {
         expiry: if expiry.0 <= floor { (0, 0) } else { expiry },
         text: text.filter(|it| floor < it.0),
         counted: if counted <= floor { 0 } else { counted },
-        columns: join::<Column>(&own.columns, &theirs.columns, newest, floors, super::counter::NAME)?,
+        columns: join::<Column>(
+            &own.columns,
+            &theirs.columns,
+            newest,
+            floors,
+            super::counter::NAME,
+        )?,
         resets: join::<Column>(&own.resets, &theirs.resets, newest, floors, super::counter::NAME)?,
         hash: join::<Register<'_>>(&own.hash, &theirs.hash, newest, floors, usize::MAX)?,
         set: join::<Member<'_>>(&own.set, &theirs.set, newest, floors, usize::MAX)?,
@@ -112,7 +118,7 @@ fn read<'a, K: Kind>(key: &[u8], view: View<'a>, newest: Stamp) -> Result<K::Of<
 /// Without what lies at or below `floor`.
 pub(super) fn cut<K: Kind>(index: &Index, floor: Stamp) -> Result<Index, Error> {
     let mut batch = Batch::new();
-    for it in index.iter() {
+    for it in index {
         let it = it?;
         let key = it.key_bytes()?;
         let record = K::Of::read(&key, it.value)?;

@@ -129,6 +129,7 @@ impl<'a> Record<'a> for Register<'a> {
 
 /// A member of a set.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "the member of the member's record")]
 pub(super) struct Member<'a> {
     pub(super) member: View<'a>,
     pub(super) add: Stamp,

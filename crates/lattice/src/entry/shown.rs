@@ -53,7 +53,7 @@ impl Shape {
 /// The newest stamp of a visible record. With `any`, the first one found will do.
 fn newest_shown<K: Kind>(index: &Index, any: bool) -> Result<Option<Stamp>, Error> {
     let mut newest = None;
-    for it in index.iter() {
+    for it in index {
         let it = it?;
         let shown = K::Of::read(&it.key_bytes()?, it.value)?.shown();
         newest = newest.max(shown);
@@ -156,7 +156,7 @@ impl Entry {
 
     /// The visible members.
     pub(crate) fn each_member(&self, mut visit: impl FnMut(&[u8])) -> Result<(), Error> {
-        for it in self.set.iter() {
+        for it in &self.set {
             let it = it?;
             let record = Member::read(&it.key_bytes()?, it.value)?;
             if record.is_present() {
@@ -168,7 +168,7 @@ impl Entry {
 
     /// The visible members with their scores.
     pub(crate) fn each_scored(&self, mut visit: impl FnMut(&[u8], f64)) -> Result<(), Error> {
-        for it in self.zset.iter() {
+        for it in &self.zset {
             let it = it?;
             let record = Scored::read(&it.key_bytes()?, it.value)?;
             if record.is_present() {
@@ -180,7 +180,7 @@ impl Entry {
 }
 
 fn each_register(index: &Index, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
-    for it in index.iter() {
+    for it in index {
         let it = it?;
         let key = it.key_bytes()?;
         if let Some(value) = Register::read(&key, it.value)?.value {

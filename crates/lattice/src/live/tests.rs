@@ -419,7 +419,7 @@ fn command(draw: &mut Draw, db: &mut Db<'_>, model: &mut Model) {
 
 #[test]
 fn commands_do_what_the_model_does() {
-    draw::check("commands_do_what_the_model_does", 60, |draw| {
+    draw::check("commands_do_what_the_model_does", 25, |draw| {
         let settings = settings(draw);
         let mut live = Live::new(settings.clone());
         let id = live.open(b"0");
@@ -449,7 +449,7 @@ fn commands_do_what_the_model_does() {
 /// A snapshot taken in small steps between commands, then the journal since it began.
 #[test]
 fn a_snapshot_does_not_stop_writers() {
-    draw::check("a_snapshot_does_not_stop_writers", 80, |draw| {
+    draw::check("a_snapshot_does_not_stop_writers", 30, |draw| {
         let settings = settings(draw);
         let mut live = Live::new(settings.clone());
         let ids: Vec<DbId> = [&b"0"[..], b"one", b"2"].iter().map(|it| live.open(it)).collect();
@@ -509,7 +509,7 @@ fn a_snapshot_does_not_stop_writers() {
 /// Broken journal bytes are refused or applied, never a panic and never without end.
 #[test]
 fn broken_records_do_no_harm() {
-    draw::check("broken_records_do_no_harm", 2000, |draw| {
+    draw::check("broken_records_do_no_harm", 500, |draw| {
         let settings = Settings { journal: true, ..Settings::default() };
         let mut live = Live::new(settings);
         let id = live.open(b"0");

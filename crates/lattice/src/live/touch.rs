@@ -101,6 +101,8 @@ impl Touched {
             }
             Change::Flush => self.everything(at_ms),
             Change::Entry { .. }
+            | Change::Collect { .. }
+            | Change::Folded
             | Change::Swap { .. }
             | Change::Database { .. }
             | Change::Snapshot { .. }
