@@ -166,12 +166,29 @@ pub const META_EPOCH: &[u8] = b"meta/pier-epoch/";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     prefix: Vec<u8>,
+    /// What stands before an id and before metadata: the prefix and the byte 00, or in the
+    /// subspace form the byte 00 and the point.
+    head: Vec<u8>,
+    /// The last id that may be used: fewer in the subspace form.
+    id_last: EventId,
+    /// Whether there are special records: not in the subspace form.
+    special: bool,
 }
 
 impl Keys {
     /// Every key begins with `prefix`.
     pub fn new(prefix: Vec<u8>) -> Keys {
-        Keys { prefix }
+        let mut head = prefix.clone();
+        head.push(ROOT);
+        Keys { prefix, head, id_last: EventId::MAX, special: true }
+    }
+
+    /// The keys of the subspace form, `00 point ..`, which are not prefix-free: see
+    /// [`crate::subspace`].
+    pub(crate) fn subspace(point: &[u8], id_last: EventId) -> Keys {
+        let mut head = vec![ROOT];
+        head.extend_from_slice(point);
+        Keys { prefix: head.clone(), head, id_last, special: false }
     }
 
     /// What every key begins with.
@@ -181,7 +198,7 @@ impl Keys {
 
     /// A metadata key.
     pub fn meta(&self, name: &[u8]) -> Vec<u8> {
-        self.join(ROOT, &[name])
+        self.rooted(&[name])
     }
 
     /// The key of a data record.
@@ -194,14 +211,13 @@ impl Keys {
     /// The key of a data record, in place of what `key` held.
     pub fn record_into(&self, record: Record, key: &mut Vec<u8>) {
         key.clear();
-        key.extend_from_slice(&self.prefix);
-        key.push(ROOT);
+        key.extend_from_slice(&self.head);
         record.pack(key);
     }
 
     /// Where the records of `id` begin, and everything of earlier events ends.
     pub fn id(&self, id: EventId) -> Vec<u8> {
-        self.join(ROOT, &[&id.get().to_be_bytes()])
+        self.rooted(&[&id.get().to_be_bytes()])
     }
 
     /// All records of the events from `from` to `to`, both included.
@@ -211,20 +227,19 @@ impl Keys {
 
     /// The event itself at `id`: the whole record or the fragments, without special records.
     pub fn ordinary(&self, id: EventId) -> Range {
-        let end = self.join(ROOT, &[&id.get().to_be_bytes(), &[1]]);
+        let end = self.rooted(&[&id.get().to_be_bytes(), &[1]]);
         Range::new(self.id(id), end)
     }
 
     /// Where fragment 0 of `id` is, whatever its size.
     pub fn first_fragment(&self, id: EventId) -> Range {
-        let at =
-            |index: u64| self.join(ROOT, &[&id.get().to_be_bytes(), &[0], &index.to_be_bytes()]);
+        let at = |index: u64| self.rooted(&[&id.get().to_be_bytes(), &[0], &index.to_be_bytes()]);
         Range::new(at(0), at(1))
     }
 
     /// All records of all events.
     pub fn events(&self) -> Range {
-        Range::new(self.join(ROOT, &[]), self.id(EventId::MAX.next()))
+        Range::new(self.rooted(&[]), self.id(EventId::MAX.next()))
     }
 
     /// Everything of the log.
@@ -264,10 +279,20 @@ impl Keys {
 
     /// The data record of `key`, if it is one.
     pub fn unpack(&self, key: &[u8]) -> Option<Record> {
-        match self.strip(key)?.split_first()? {
-            (&ROOT, rest) => Record::unpack(rest),
-            _ => None,
+        match Record::unpack(key.strip_prefix(self.head.as_slice())?)? {
+            record if self.id_last < record.id() => None,
+            Record::Special(..) if !self.special => None,
+            record => Some(record),
         }
+    }
+
+    fn rooted(&self, parts: &[&[u8]]) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.head.len() + 26);
+        key.extend_from_slice(&self.head);
+        for part in parts {
+            key.extend_from_slice(part);
+        }
+        key
     }
 
     fn join(&self, root: u8, parts: &[&[u8]]) -> Vec<u8> {

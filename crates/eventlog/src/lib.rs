@@ -28,14 +28,17 @@
 pub mod error;
 pub mod fence;
 pub mod key;
+pub mod lmdb;
 pub mod log;
 pub mod machine;
 pub mod name;
+pub mod pier;
 pub mod point;
 pub mod read;
 pub mod repair;
 pub mod snapshot;
 pub mod stat;
+pub mod subspace;
 pub mod verify;
 pub mod writer;
 
@@ -44,15 +47,8 @@ pub use fence::{Fence, Guard};
 pub use key::EventId;
 pub use log::{Appended, Bounds, Item, Log, Sizes};
 pub use point::Point;
-pub use read::{Content, EventReader, Follow, Page, PageMax, Seen};
+pub use read::{Content, EventReader, EventStream, Follow, Page, PageMax, Seen};
 pub use snapshot::{Snapshot, SnapshotReader, Truncated};
 pub use writer::{Take, Writer};
 
-/// Bytes as lower-case hexadecimal digits, for messages.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string does not fail");
-        text
-    })
-}
+pub(crate) use kumiko_base::hex::show as hex;

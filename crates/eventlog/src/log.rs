@@ -114,7 +114,10 @@ pub struct Log {
 impl Log {
     /// The log whose keys begin with `prefix`. No other key of the store may begin with it.
     pub fn new(prefix: impl Into<Vec<u8>>) -> Log {
-        let keys = Keys::new(prefix.into());
+        Log::with_keys(Keys::new(prefix.into()))
+    }
+
+    pub(crate) fn with_keys(keys: Keys) -> Log {
         let (latest_key, writer_key) = (keys.meta(key::META_LATEST), keys.meta(key::META_WRITER));
         Log { keys, latest_key, writer_key, sizes: Sizes::default() }
     }

@@ -132,6 +132,18 @@ mod tests {
     }
 
     #[test]
+    fn prefixes_are_tuples() {
+        assert_eq!(kumiko_base::Category::Point.prefix(), HEADER);
+        for (_, number, ..) in VECTORS {
+            // The tuple layer has no integer of 128 bits without a sign.
+            if let Ok(number) = i128::try_from(*number) {
+                let tuple = kumiko_base::tuple::Writer::new().int(number).finish();
+                assert_eq!(Point::new(number as u128).tuple(), tuple);
+            }
+        }
+    }
+
+    #[test]
     fn only_the_canonical_element_is_read() {
         let bad: [&[u8]; 6] = [
             b"",

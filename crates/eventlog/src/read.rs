@@ -359,6 +359,34 @@ impl EventReader {
     }
 }
 
+impl EventReader {
+    /// The rest of the event as a stream of bytes.
+    pub fn stream(self, engine: &dyn Engine) -> EventStream<'_> {
+        EventStream { engine, reader: self, part: Vec::new(), at: 0 }
+    }
+}
+
+/// One event as a stream of bytes.
+pub struct EventStream<'a> {
+    engine: &'a dyn Engine,
+    reader: EventReader,
+    part: Vec<u8>,
+    at: usize,
+}
+
+impl std::io::Read for EventStream<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.part.len() {
+            let part = self.reader.next(self.engine).map_err(std::io::Error::other)?;
+            (self.part, self.at) = (part.unwrap_or_default(), 0);
+        }
+        let count = buffer.len().min(self.part.len() - self.at);
+        buffer[..count].copy_from_slice(&self.part[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
 /// Waits for events as they are appended.
 #[derive(Debug)]
 pub struct Follow {

@@ -1,12 +1,15 @@
 //! `kumiko check`: walks a store with the decoders that the services use.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use kumiko_base::{Category, Kind, category, show};
 use kumiko_coordinator::check::{self, Found};
 use kumiko_eventlog::{Log, Point, point, verify};
 use kumiko_kv::{Engine, Range, Scan};
+use kumiko_kv_disk::Disk;
 use kumiko_node::Error;
+use kumiko_node::engine::{self, Missing};
 
 use crate::store;
 
@@ -33,9 +36,17 @@ struct Part {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
-    let engine = args.store.open()?;
+    let mut parts = Vec::new();
+    let engine: Arc<dyn Engine> = match args.store.disk_dir() {
+        Some(dir) => {
+            let disk = engine::open_disk(&dir, "always", Missing::Refuse)?;
+            parts.push(files(&disk));
+            disk
+        }
+        None => args.store.open()?,
+    };
     let engine = engine.as_ref();
-    let mut parts = vec![headers(engine)?];
+    parts.push(headers(engine)?);
     for category in
         [Category::Message, Category::Event, Category::State, Category::Node, Category::Job]
     {
@@ -55,6 +66,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         0 => Ok(()),
         _ => Err(Error::new(Kind::Corrupt, format!("{wrong} things are wrong in this store"))),
     }
+}
+
+/// The files of an embedded store: checksums, order, levels.
+fn files(disk: &Disk) -> Part {
+    let report = disk.check();
+    let records = report.rows + report.commits;
+    Part { name: "files".into(), records, wrong: report.problems }
 }
 
 /// Every key has a header of the register.

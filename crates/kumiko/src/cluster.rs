@@ -11,7 +11,8 @@ use clap::Subcommand;
 use kumiko_base::Kind;
 use kumiko_kv::Engine;
 use kumiko_node::cluster::report;
-use kumiko_node::{Error, engine, http};
+use kumiko_node::engine::{self, Missing};
+use kumiko_node::{Error, http};
 use serde_json::Value as Json;
 
 /// How often `watch` looks.
@@ -67,7 +68,9 @@ enum Source {
 
 pub(crate) fn run(args: &Args) -> Result<(), Error> {
     let source = match &args.engine {
-        Some(spec) => Source::Store(engine::open(spec, "always")?, args.cluster.clone()),
+        Some(spec) => {
+            Source::Store(engine::open(spec, "always", Missing::Refuse)?, args.cluster.clone())
+        }
         None => Source::Http(resolve(&args.http)?),
     };
     match args.what {

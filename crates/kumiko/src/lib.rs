@@ -2,13 +2,16 @@
 
 pub use kumiko_base as base;
 pub use kumiko_coordinator as coordinator;
+pub use kumiko_eventlog as eventlog;
 pub use kumiko_kv as kv;
 pub use kumiko_node as node;
 
 mod backup;
+mod bench;
 mod check;
 mod cluster;
 mod dump;
+mod log;
 pub mod program;
 mod progress;
 mod serve;

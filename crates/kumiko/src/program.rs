@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::{backup, check, cluster, dump, serve};
+use crate::{backup, bench, check, cluster, dump, log, serve};
 
 /// One database, four services, one ordered transactional keyspace.
 #[derive(Parser)]
@@ -21,6 +21,8 @@ enum Command {
     /// Run the server until SIGTERM or Ctrl-C
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::Args),
+    /// Measure this machine: writes, reads and scans of the keyspace
+    Bench(bench::Args),
     /// Write the whole keyspace to a file
     Backup(backup::BackupArgs),
     /// Read a backup into a new store
@@ -29,6 +31,8 @@ enum Command {
     Check(check::Args),
     /// Show the nodes, messages and jobs of a cluster
     Cluster(cluster::Args),
+    /// Work on the event logs of points
+    Log(log::Args),
     /// Print the keyspace by category, readable
     Dump(dump::Args),
 }
@@ -41,10 +45,12 @@ pub fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Serve(args) => serve::run(args),
+        Command::Bench(args) => bench::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => backup::run_restore(&args),
         Command::Check(args) => check::run(&args),
         Command::Cluster(args) => cluster::run(&args),
+        Command::Log(args) => log::run(&args),
         Command::Dump(args) => dump::run(&args),
     };
     match result {

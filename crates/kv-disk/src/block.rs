@@ -19,19 +19,20 @@ const ROW_HEADER: usize = 6;
 /// A block in memory.
 #[derive(Debug)]
 pub(crate) struct Block {
-    bytes: Box<[u8]>,
+    bytes: Vec<u8>,
     offsets: usize,
     count: usize,
 }
 
 impl Block {
     /// Takes a block as stored, or says what is wrong with it.
-    pub(crate) fn decode(stored: &[u8]) -> Result<Block, &'static str> {
+    pub(crate) fn decode(mut stored: Vec<u8>) -> Result<Block, &'static str> {
         let end = stored.len().checked_sub(4).ok_or("a block is too short")?;
-        if u32_at(stored, end) != Some(crc32fast::hash(&stored[..end])) {
+        if u32_at(&stored, end) != Some(crc32fast::hash(&stored[..end])) {
             return Err("a block's checksum is wrong");
         }
-        let bytes: Box<[u8]> = stored[..end].into();
+        stored.truncate(end);
+        let bytes = stored;
         let wrong = "a block's rows are out of bounds";
         let last = end.checked_sub(4).ok_or(wrong)?;
         let count = u32_at(&bytes, last).ok_or(wrong)? as usize;
@@ -158,7 +159,7 @@ mod tests {
         builder.push(b"e", Some(b""));
         let mut bytes = Vec::new();
         builder.finish(&mut bytes);
-        let block = Block::decode(&bytes).unwrap();
+        let block = Block::decode(bytes).unwrap();
         assert_eq!(block.row(0), (&b"a"[..], Some(&b"1"[..])));
         assert_eq!(block.row(1), (&b"c"[..], None));
         assert_eq!(block.row(2), (&b"e"[..], Some(&b""[..])));
@@ -191,7 +192,7 @@ mod tests {
                 let crc = crc32fast::hash(&bytes[..end]).to_le_bytes();
                 bytes[end..].copy_from_slice(&crc);
             }
-            if let Ok(block) = Block::decode(&bytes) {
+            if let Ok(block) = Block::decode(bytes) {
                 for index in 0..block.count() {
                     let _ = block.row(index);
                 }

@@ -153,7 +153,7 @@ mod tests {
         builder.push(b"key", Some(&[1; 1000]));
         let mut bytes = Vec::new();
         builder.finish(&mut bytes);
-        let block = Arc::new(Block::decode(&bytes).unwrap());
+        let block = Arc::new(Block::decode(bytes).unwrap());
         let bytes_max = SHARDS * 10 * block.size();
         let cache = Cache::new(bytes_max);
         cache.put(1, 0, &block, false);

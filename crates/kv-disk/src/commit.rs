@@ -157,11 +157,8 @@ impl Store {
             }
             front.log.closed(snapshot);
             *open = false;
-            // With no transaction open nobody can conflict with these writes.
-            if front.log.oldest().is_some() {
-                front.log.committed(version, buffer.touched());
-            }
-            front.log.oldest().unwrap_or(version).min(front.published)
+            front.log.committed(version, buffer.touched());
+            front.oldest()
         };
         queue.version = version;
         let batch = queue.batch();
@@ -233,7 +230,7 @@ impl Store {
         let mut answers = batch.waiters.clone();
         let answer = match result {
             Ok(()) => {
-                self.front().published = batch.version;
+                self.front().publish(batch.version);
                 Ok(())
             }
             Err(failure) => {

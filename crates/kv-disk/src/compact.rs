@@ -134,7 +134,7 @@ fn pick(levels: &Levels, memtable_bytes: u64) -> Option<Job> {
     for table in levels.zero().collect::<Vec<_>>().into_iter().rev() {
         let mut others = levels.clone();
         others.remove(&[table.entry.id]);
-        let to = others.deepest_free(&table.entry.min, &table.entry.max);
+        let to = others.place(&table.entry.min, &table.entry.max);
         if 0 < to {
             return Some(Job::Move(Arc::clone(table), to));
         }

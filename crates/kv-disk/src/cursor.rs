@@ -15,7 +15,7 @@ use crate::clears::Span;
 use crate::levels::Run;
 use crate::mem::{Mem, Slot};
 
-/// The most blocks that are read ahead at once: about 256 KiB.
+/// The most blocks that are read ahead at once: about 128 KiB.
 const AHEAD_MAX: usize = 32;
 /// The most rows that are taken from a memtable at once.
 const BATCH_MAX: usize = 256;

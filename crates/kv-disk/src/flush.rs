@@ -115,7 +115,7 @@ impl Store {
             }
             let (min, max) = (&table.entry.min, &table.entry.max);
             let busy = tables.busy.as_ref().is_some_and(|(from, to)| from <= max && min <= to);
-            let level = if busy { 0 } else { levels.deepest_free(min, max) };
+            let level = if busy { 0 } else { levels.place(min, max) };
             levels.insert(level, table);
         }
         self.files

@@ -72,13 +72,11 @@ impl Levels {
         (from..=DEEP).any(|level| !overlapping(self.level(level), min, max).is_empty())
     }
 
-    /// The deepest level where a table with these keys hides nothing newer, or 0.
-    pub(crate) fn deepest_free(&self, min: &[u8], max: &[u8]) -> usize {
-        if self.zero().any(|table| table.entry.overlaps(min, max)) {
-            return 0;
-        }
-        let free = |level: &usize| overlapping(self.level(*level), min, max).is_empty();
-        (1..=DEEP).take_while(free).last().unwrap_or(0)
+    /// The level for a new table: the deepest if no table could hold keys of its span, else 0.
+    /// Somewhere in between would be right too, and give reads one more level to ask.
+    pub(crate) fn place(&self, min: &[u8], max: &[u8]) -> usize {
+        let zero = self.zero().any(|table| table.entry.overlaps(min, max));
+        if zero || self.overlaps_from(1, min, max) { 0 } else { DEEP }
     }
 
     /// Puts a table on a level: on level 0 as the newest, on a deep one in its place.

@@ -179,7 +179,7 @@ impl Disk {
     pub fn stats(&self) -> Stats {
         let (view, version) = {
             let front = self.store.front();
-            (Arc::clone(&front.view), front.published)
+            (Arc::clone(&front.view), front.published())
         };
         let levels = manifest::DEEP + 1;
         let mut stats = Stats {

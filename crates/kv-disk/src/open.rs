@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex};
 
 use kumiko_kv::Error;
-use kumiko_kv::conflict;
 use kumiko_kv::watch::Watches;
 
 use crate::Options;
@@ -57,7 +56,7 @@ pub(crate) fn open(
     let mem = Arc::new(mem.followed_by(id));
     let zero = AtomicUsize::new(levels.zero.len());
     let view = View { active: Arc::clone(&mem), frozen: Vec::new(), levels: Arc::new(levels) };
-    let front = Front { log: conflict::Log::default(), published: version, view: Arc::new(view) };
+    let front = Front::new(version, Arc::new(view));
     let tables = Tables { log: manifest.log, version: manifest.version, busy: None };
     let cache = Arc::new(Cache::new(options.cache_bytes));
     Ok(Store {

@@ -49,6 +49,16 @@ enum Change {
     Removed(PathBuf),
 }
 
+/// What a test does while a sync is under way.
+#[derive(Clone)]
+struct Hook(Arc<dyn Fn() + Send + Sync>);
+
+impl Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
 #[derive(Debug, Default)]
 struct World {
     inodes: Vec<Inode>,
@@ -60,6 +70,8 @@ struct World {
     room: Option<usize>,
     /// How many more syncs go well; all if `None`.
     syncs: Option<usize>,
+    /// Called once, inside the next sync.
+    hook: Option<Hook>,
     /// How many more writes go well; all if `None`.
     writes: Option<usize>,
 }
@@ -120,6 +132,11 @@ impl Simulated {
     /// Fails every write after `count` more, half of it done; `None` for none.
     pub fn fail_writes_after(&self, count: Option<usize>) {
         self.world().writes = count;
+    }
+
+    /// Calls `hook` inside the next sync of a file, before it takes effect.
+    pub fn in_next_sync(&self, hook: impl Fn() + Send + Sync + 'static) {
+        self.world().hook = Some(Hook(Arc::new(hook)));
     }
 
     /// The names of all files with their sizes.
@@ -328,6 +345,10 @@ impl File for SimulatedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
+        let hook = self.disk.world().hook.take();
+        if let Some(Hook(hook)) = hook {
+            hook();
+        }
         let mut world = self.disk.world();
         world.may_sync()?;
         world.inodes[self.inode].sync();

@@ -33,10 +33,36 @@ use crate::wal::Wal;
 /// What a new transaction sees.
 #[derive(Debug)]
 pub(crate) struct Front {
+    /// The published version counts as open: a transaction may begin there at any time, and must
+    /// then find the commits that are not published yet.
     pub(crate) log: Log,
     /// The newest version that is durable, as far as the settings promise it.
-    pub(crate) published: u64,
+    published: u64,
     pub(crate) view: Arc<View>,
+}
+
+impl Front {
+    pub(crate) fn new(published: u64, view: Arc<View>) -> Front {
+        let mut log = Log::default();
+        log.opened(published);
+        Front { log, published, view }
+    }
+
+    pub(crate) fn published(&self) -> u64 {
+        self.published
+    }
+
+    /// New transactions see `version` from now on.
+    pub(crate) fn publish(&mut self, version: u64) {
+        self.log.opened(version);
+        self.log.closed(self.published);
+        self.published = version;
+    }
+
+    /// The oldest version that anybody reads at, now or later.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.log.oldest().expect("the published version counts as open")
+    }
 }
 
 /// What changes together with the set of tables.

@@ -159,11 +159,15 @@ impl Table {
         let mut bytes = vec![0; (end - start) as usize];
         files::read_exact(file.as_ref(), &mut bytes, start)
             .map_err(|error| files::error("cannot read", &self.path, &error))?;
+        if count == 1 {
+            let block = Block::decode(bytes).map_err(|why| self.damage(start, why))?;
+            return Ok(vec![block]);
+        }
         let mut blocks = Vec::with_capacity(count);
         for at in number..number + count {
             let from = (index.offsets[at] - start) as usize;
             let to = (index.offsets[at + 1] - start) as usize;
-            let block = Block::decode(&bytes[from..to]);
+            let block = Block::decode(bytes[from..to].to_vec());
             blocks.push(block.map_err(|why| self.damage(index.offsets[at], why))?);
         }
         Ok(blocks)

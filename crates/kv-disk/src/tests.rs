@@ -285,6 +285,28 @@ fn one_process_at_a_time_and_clear_errors() {
     assert_eq!((error.kind(), error.to_string().contains("format 2")), (Kind::Invalid, true));
 }
 
+/// A transaction that begins while a commit is being made durable does not see it, and so must lose
+/// against it. It once won if no other transaction was open, and the commit before it was lost.
+#[test]
+fn a_commit_under_way_conflicts_with_those_who_begin_meanwhile() {
+    let disk = Simulated::new();
+    let engine = open(&disk).unwrap();
+    put(&engine, b"counter", b"0").unwrap();
+    let late = Arc::new(std::sync::Mutex::new(None));
+    let (store, slot) = (Arc::downgrade(&engine.store), Arc::clone(&late));
+    disk.in_next_sync(move || {
+        let store = store.upgrade().unwrap();
+        let mut txn = Box::new(crate::txn::DiskTxn::begin(&store));
+        let found = kumiko_kv::Txn::get(txn.as_mut(), b"counter", Read::Serializable).unwrap();
+        assert_eq!(found.as_deref(), Some(&b"0"[..]), "not durable, so not to be seen");
+        *slot.lock().unwrap() = Some(txn);
+    });
+    put(&engine, b"counter", b"1").unwrap();
+    let mut txn: Box<dyn kumiko_kv::Txn> = late.lock().unwrap().take().unwrap();
+    txn.put(b"counter", b"overwritten").unwrap();
+    assert_eq!(txn.commit(), Err(Error::Conflict));
+}
+
 /// The memtable is larger than its bound for one commit at most, and the log is split with it.
 #[test]
 fn a_failed_flush_keeps_the_log() {

@@ -36,7 +36,7 @@ impl DiskTxn {
     pub(crate) fn begin(store: &Arc<Store>) -> DiskTxn {
         let (snapshot, view) = {
             let mut front = store.front();
-            let snapshot = front.published;
+            let snapshot = front.published();
             front.log.opened(snapshot);
             (snapshot, Arc::clone(&front.view))
         };

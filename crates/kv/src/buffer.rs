@@ -137,14 +137,14 @@ impl Buffer {
         self.cleared.iter().map(|(start, end)| Range::new(start.as_slice(), end.as_slice()))
     }
 
+    /// The cleared ranges as pairs of start and end, without copying them.
+    pub fn clears(&self) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
+        self.cleared.iter().map(|(start, end)| (start.as_slice(), end.as_slice()))
+    }
+
     /// The ranges that conflict although nothing was written there.
     pub fn conflicts(&self) -> &[Range] {
         &self.conflicts
-    }
-
-    /// The same as pairs of start and end, without copying them.
-    pub fn clears(&self) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
-        self.cleared.iter().map(|(start, end)| (start.as_slice(), end.as_slice()))
     }
 
     /// What other transactions must not have read.

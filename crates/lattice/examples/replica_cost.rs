@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use kumiko_lattice::Index;
-use kumiko_lattice::cell::{Writer, message};
+use kumiko_lattice::cell::{Cell, Writer, message};
 use kumiko_lattice::index::{Batch, Difference};
 use kumiko_lattice::replica::region::kv_of;
 use kumiko_lattice::replica::{
@@ -97,7 +97,7 @@ fn main() {
     let novel = best("find the novel cells of one change", || {
         let old = slot.stores()[0].index.cell();
         let known: std::collections::HashSet<_> =
-            message::novelty(old, &mut |_| false, usize::MAX).iter().map(|it| it.id()).collect();
+            message::novelty(old, &mut |_| false, usize::MAX).iter().map(Cell::id).collect();
         message::novelty(changed.signed(), &mut |id| known.contains(id), usize::MAX)
     });
     println!("{:<44} {:>10} cells", "", novel.len());

@@ -33,6 +33,8 @@ pub use jobs::{Runner, Work};
 
 /// How often a node says that it lives.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// The same on an engine that nobody shares: nobody else could notice its silence.
+pub const BEAT_EVERY_ALONE: Duration = Duration::from_secs(30);
 /// A node that is silent this long is unreachable.
 pub const UNREACHABLE_MS: i64 = 5_000;
 /// A node that is silent this long is down, and does not hold back the discarding of messages.

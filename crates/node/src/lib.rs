@@ -13,6 +13,7 @@ pub mod error;
 pub mod http;
 pub mod node;
 pub mod random;
+pub mod redis;
 pub mod service;
 pub mod settings;
 

@@ -7,7 +7,8 @@ use kumiko_kv::Engine;
 use kumiko_coordinator::{Dialect, NodeId};
 
 use crate::cluster::{self, Identity};
-use crate::{Error, Service, Settings, engine, http, random};
+use crate::engine::Missing;
+use crate::{Error, Service, Settings, engine, http, random, redis};
 
 /// A running node. Stop it with [`Node::stop`]; dropping it stops it too.
 pub struct Node {
@@ -18,10 +19,16 @@ pub struct Node {
 impl Node {
     /// Opens the engine and starts every service that the settings do not switch off.
     pub fn start(settings: &Settings) -> Result<Node, Error> {
-        let engine = engine::open(&settings.engine(), settings.text("durability"))?;
+        let engine =
+            engine::open(&settings.engine(), settings.text("durability"), Missing::Create)?;
         let mut node = Node { engine, services: Vec::new() };
         let mut routes = http::Routes::default();
         let identity = identity(settings)?;
+        if let Some((service, _)) =
+            redis::setup::start_from(settings, &node.engine, identity.node.0)?
+        {
+            node.services.push(service);
+        }
         let (cluster, service) = cluster::start(Arc::clone(&node.engine), identity)?;
         node.services.push(service);
         cluster::report::add_routes(&mut routes, &node.engine, &cluster);

@@ -8,10 +8,15 @@
 //! two turns.
 
 pub mod journal;
+pub mod setup;
+pub mod store;
 
 mod connection;
 mod executor;
+mod process;
+mod snapshot;
 mod stream;
+mod users;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +40,7 @@ pub struct Options {
     /// The server with its data, ready to serve.
     pub server: Server,
     /// Where changes are kept, if they are kept.
-    pub journal: Option<Box<dyn Journal>>,
+    pub store: Option<store::Store>,
     /// Answers to writes wait for the journal.
     pub hold_answers: bool,
     /// TLS, if it is wanted.
@@ -79,7 +84,8 @@ pub fn start(options: Options) -> Result<(Service, Handle), Error> {
     let listener = listen(&options)?;
     let bound = listener.local_addr()?;
     let (jobs, inbox) = channel();
-    let mut executor = executor::Executor::new(listener, options, inbox, bound)?;
+    let (loaded, load) = channel();
+    let mut executor = executor::Executor::new(listener, options, inbox, bound, loaded)?;
     let waker = executor.waker();
     let handle = Handle { jobs: jobs.clone(), waker: Arc::clone(&waker) };
     let stop_flag = executor.stop_flag();
@@ -89,6 +95,12 @@ pub fn start(options: Options) -> Result<(Service, Handle), Error> {
         let _ = waker.wake();
         let _ = thread.join();
     };
+    // Clients are answered LOADING meanwhile.
+    match load.recv() {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(error),
+        Err(_) => return Err(Error::invalid("the Redis front stopped while it started")),
+    }
     let service = Service { name: "redis", address: Some(bound), stop: Box::new(stop) };
     Ok((service, handle))
 }

@@ -5,8 +5,10 @@
 mod faulty;
 mod golden;
 mod model;
+mod pier;
 mod races;
 mod reference;
+mod subspace;
 mod upkeep;
 
 use kumiko_eventlog::{Content, EventId, EventReader, Item, Log, PageMax, Sizes, Take, Writer};

@@ -370,7 +370,7 @@ impl<'a> Slots<'a> {
             return Slot::Branch(id, branches[0].as_ref());
         }
         let mut refs = 0;
-        let size = checked(walk(bytes, &mut |_| refs += 1));
+        let size = skip(bytes, &mut refs);
         self.view = View { bytes: &bytes[size..], branches: &branches[refs..] };
         Slot::Embedded(View { bytes: &bytes[..size], branches: &branches[..refs] })
     }
@@ -389,6 +389,30 @@ impl<'a> Iterator for Slots<'a> {
         self.left -= 1;
         Some(self.take())
     }
+}
+
+/// Measures an encoding that was checked before, and counts the ids in it. As [`walk`], with short
+/// ways for what lies in most entries.
+fn skip(bytes: &[u8], refs: &mut usize) -> usize {
+    let slots = match (bytes[0], bytes.get(1)) {
+        (NIL | FALSE | TRUE, _) => return 1,
+        (tag @ 0x10..=0x18, _) => return 1 + usize::from(tag - INT),
+        (DOUBLE, _) => return 9,
+        (STRING | BLOB, Some(&size @ 0..0x80)) => return 2 + usize::from(size),
+        (VECTOR, Some(&count @ 0..=16)) => usize::from(count),
+        (INDEX, Some(1)) => 2,
+        _ => return checked(walk(bytes, &mut |_| *refs += 1)),
+    };
+    let mut at = 2;
+    for _ in 0..slots {
+        if bytes[at] == REF {
+            *refs += 1;
+            at += 33;
+        } else {
+            at += skip(&bytes[at..], refs);
+        }
+    }
+    at
 }
 
 /// For bytes that were checked when their cell was made.

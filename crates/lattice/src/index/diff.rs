@@ -19,6 +19,7 @@ pub struct Difference<'a> {
     /// Their value.
     pub theirs: Option<View<'a>>,
     key_slot: Slot<'a>,
+    own_slot: Option<Slot<'a>>,
     their_slot: Option<Slot<'a>>,
 }
 
@@ -82,29 +83,31 @@ impl Index {
         other: &Index,
         decide: &mut dyn FnMut(&Difference<'_>) -> Result<Decision, Error>,
     ) -> Result<Index, Error> {
+        // The result is a change of ours, or, if theirs holds much more, of theirs: taking all of a
+        // large Index costs no rebuilding of it. Where theirs is not complete, the equal parts have
+        // to come from ours.
+        let from_theirs = self.count() < other.count() / 2 && other.0.is_complete();
+        let (base, stays) =
+            if from_theirs { (other, Decision::Theirs) } else { (self, Decision::Own) };
         let mut batch = Batch::new();
-        let mut is_theirs = true;
         self.diff(other, &mut |it| {
             let decision = if it.own == it.theirs { Decision::Own } else { decide(&it)? };
-            match &decision {
-                Decision::Own => is_theirs = false,
-                Decision::Value(cell) => {
-                    is_theirs &= Some(cell.view()) == it.theirs;
-                    batch.put(it.key, |writer| writer.cell(cell))?;
-                }
-                Decision::Remove | Decision::Theirs => {
-                    is_theirs &= decision == Decision::Theirs || it.theirs.is_none();
-                    match it.their_slot.filter(|_| decision == Decision::Theirs) {
-                        Some(value) => batch.put_slots(it.key_slot, value)?,
-                        None => batch.remove(&it.key_bytes()?),
-                    }
-                }
+            if decision == stays {
+                return Ok(());
+            }
+            let slot = match &decision {
+                Decision::Own => it.own_slot,
+                Decision::Theirs => it.their_slot,
+                Decision::Remove => None,
+                Decision::Value(cell) => return batch.put(it.key, |writer| writer.cell(cell)),
+            };
+            match slot {
+                Some(value) => batch.put_slots(it.key_slot, value)?,
+                None => batch.remove(&it.key_bytes()?),
             }
             Ok(())
         })?;
-        // Theirs for every difference is their Index as it stands. If some of it is absent, the
-        // equal parts come from ours.
-        if is_theirs && other.0.is_complete() { Ok(other.clone()) } else { self.update(&batch) }
+        base.update(&batch)
     }
 }
 
@@ -187,6 +190,7 @@ impl<'a> Walk<'_, 'a> {
             own: load(own)?,
             theirs: load(theirs)?,
             key_slot,
+            own_slot: own.map(|(_, value)| value),
             their_slot: theirs.map(|(_, value)| value),
         })
     }

@@ -257,20 +257,8 @@ impl Db<'_> {
             Change::ZsetDel { key, member } => {
                 self.zrem(key, member)?;
             }
-            Change::ListInsert { key, index, value } => {
-                let index = usize::try_from(index).unwrap_or(usize::MAX);
-                if index == 0 {
-                    self.push(key, super::End::Front, value)?;
-                } else {
-                    self.linsert(key, index, value)?;
-                }
-            }
-            Change::ListSet { key, index, value } => {
-                self.lset(key, usize::try_from(index).unwrap_or(usize::MAX), value)?;
-            }
-            Change::ListDel { key, index, count } => {
-                let index = usize::try_from(index).unwrap_or(usize::MAX);
-                self.lremove(key, index, usize::try_from(count).unwrap_or(usize::MAX))?;
+            Change::ListInsert { .. } | Change::ListSet { .. } | Change::ListDel { .. } => {
+                self.apply_list(change)?;
             }
             Change::Rename { key, to } => {
                 self.rename_raw(key, to);
@@ -288,6 +276,29 @@ impl Db<'_> {
             | Change::Database { .. }
             | Change::Snapshot { .. }
             | Change::Time { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Applies one record about a list; others are none of its business.
+    fn apply_list(&mut self, change: &Change<'_>) -> Result<(), Error> {
+        match *change {
+            Change::ListInsert { key, index, value } => {
+                let index = usize::try_from(index).unwrap_or(usize::MAX);
+                if index == 0 {
+                    self.push(key, super::End::Front, value)?;
+                } else {
+                    self.linsert(key, index, value)?;
+                }
+            }
+            Change::ListSet { key, index, value } => {
+                self.lset(key, usize::try_from(index).unwrap_or(usize::MAX), value)?;
+            }
+            Change::ListDel { key, index, count } => {
+                let index = usize::try_from(index).unwrap_or(usize::MAX);
+                self.lremove(key, index, usize::try_from(count).unwrap_or(usize::MAX))?;
+            }
+            _ => {}
         }
         Ok(())
     }

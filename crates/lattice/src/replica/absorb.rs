@@ -6,7 +6,7 @@
 //! nowhere else.
 
 use super::manifest::RESERVED_PREFIX;
-use super::{Layout, Region, Standing, Store, Trust, stamp_of};
+use super::{Layout, Region, Standing, Store, Trust};
 use crate::Error;
 use crate::cell::{Cell, Form, View};
 use crate::index::{Batch, Decision, Difference, Index};
@@ -166,14 +166,18 @@ fn weigh(
 /// The type of an entry, if it has the form of one; nothing inside for a deleted one.
 #[expect(clippy::option_option, reason = "no entry, and an entry without a type, are two things")]
 fn type_of(entry: View<'_>) -> Option<Option<i64>> {
-    if stamp_of(entry)? <= 0 {
+    let Form::Vector(4..=16) = entry.form() else {
+        return None;
+    };
+    let mut fields = entry.slots();
+    let mut field = || fields.next()?.view().ok();
+    let (value, type_tag, stamp, expire) = (field()?, field()?, field()?, field()?);
+    if stamp.as_int()? <= 0 || !(expire.is_nil() || 0 <= expire.as_int()?) {
         return None;
     }
-    let fields = entry.elements(16).ok()?;
-    let expires = fields[3].is_nil() || 0 <= fields[3].as_int()?;
-    match fields[1].as_int() {
-        Some(tag) if (0..=TYPE_MAX).contains(&tag) && expires => Some(Some(tag)),
-        None if fields[1].is_nil() && fields[0].is_nil() && expires => Some(None),
+    match type_tag.as_int() {
+        Some(tag) if (0..=TYPE_MAX).contains(&tag) => Some(Some(tag)),
+        None if type_tag.is_nil() && value.is_nil() => Some(None),
         _ => None,
     }
 }

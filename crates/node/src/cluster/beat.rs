@@ -3,7 +3,9 @@
 use kumiko_coordinator::{Error, Member, Status, job, mailbox, member};
 use kumiko_kv::{Retry, Txn, run};
 
-use super::{BEAT_EVERY, DOWN_MS, JOB_AGE_MS, MESSAGE_AGE_MS, Shared, UNREACHABLE_MS, lock};
+use super::{
+    BEAT_EVERY, BEAT_EVERY_ALONE, DOWN_MS, JOB_AGE_MS, MESSAGE_AGE_MS, Shared, UNREACHABLE_MS, lock,
+};
 use crate::clock;
 
 /// Every so many beats, what is old is tidied up.
@@ -39,6 +41,7 @@ impl Beat {
 
     pub(super) fn run(mut self, shared: &Shared) {
         let mut beats = 0;
+        let every = if shared.engine.shared() { BEAT_EVERY } else { BEAT_EVERY_ALONE };
         while !shared.is_stopping() {
             if let Err(error) = self.beat(shared) {
                 eprintln!("kumiko: the cluster could not be reached: {error}");
@@ -49,7 +52,7 @@ impl Beat {
                 eprintln!("kumiko: old messages and jobs stay for now: {error}");
             }
             beats += 1;
-            shared.pause(BEAT_EVERY);
+            shared.pause(every);
         }
         // Two steps, so that whoever watches sees a node leave rather than vanish.
         for status in [Status::Leaving, Status::Down] {
@@ -61,6 +64,9 @@ impl Beat {
     fn beat(&mut self, shared: &Shared) -> Result<(), Error> {
         self.member.status = Status::Up;
         self.put(shared)?;
+        if !shared.engine.shared() {
+            return Ok(());
+        }
         let it = &shared.identity;
         let changed = run(shared.engine.as_ref(), Retry::default(), |txn| {
             member::sweep(txn, &it.cluster, clock::now_ms(), UNREACHABLE_MS, DOWN_MS)

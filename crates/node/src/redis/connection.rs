@@ -2,8 +2,8 @@
 
 use std::io;
 
-use kumiko_redis::{Args, Server, Slot};
 use kumiko_redis::server::After;
+use kumiko_redis::{Args, Server, Slot};
 use kumiko_wire::resp::{Limits, Parsed, Parser};
 
 use super::stream::Stream;
@@ -213,6 +213,7 @@ fn run(
             stranger: server.clients.get(slot).is_some_and(|client| !client.authenticated),
         };
         let rest = &input[used..];
+        server.request_bytes = rest.len();
         let (size, after) = match parser.next(rest, &limits) {
             Ok(Parsed::Need(need)) => return (used, After::Next, need),
             Ok(Parsed::Array(size)) => {

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use kumiko_redis::{Server, Slot};
@@ -14,6 +14,9 @@ use mio::{Events, Interest, Poll, Token, Waker};
 
 use super::connection::{Connection, Next};
 use super::journal::Writer;
+use super::process;
+use super::snapshot::{Run, Stepped};
+use super::store::{Loader, Store};
 use super::stream::Stream;
 use super::{Job, Options};
 use crate::Error;
@@ -32,6 +35,16 @@ const TICK: Duration = Duration::from_millis(100);
 const UNSENT_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// A client with fewer unsent bytes than this is never slow.
 const UNSENT_BYTES_PER_CLIENT: usize = 1024 * 1024;
+/// How long to wait for the disk before a snapshot goes on.
+const SNAPSHOT_WAIT: Duration = Duration::from_millis(1);
+/// How long one step of loading may take, so that clients are answered meanwhile.
+const LOAD_STEP: Duration = Duration::from_millis(20);
+/// When the batches since the last snapshot exceed this, and what the data takes, a new one is made.
+const SNAPSHOT_AFTER_BYTES: u64 = 64 * 1024 * 1024;
+/// Facts about the process are read every so many ticks.
+const TICKS_PER_MEASURE: u64 = 10;
+/// How often the progress of loading is told.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// So many batches may wait for the journal before writers wait too.
 const BATCHES_WAITING_MAX: u64 = 4096;
 
@@ -45,6 +58,13 @@ pub(super) struct Executor {
     tls: Option<Arc<rustls::ServerConfig>>,
     connections: Vec<Option<Connection>>,
     journal: Option<Writer>,
+    store: Option<Store>,
+    loader: Option<Loader>,
+    loaded: Option<Sender<Result<(), Error>>>,
+    snapshot: Option<Run>,
+    snapshot_waits: bool,
+    /// Bytes of batches since the last snapshot.
+    bytes_since_snapshot: u64,
     hold_answers: bool,
     inbox: Receiver<Job>,
     stopping: Arc<AtomicBool>,
@@ -59,7 +79,8 @@ pub(super) struct Executor {
     slow: Vec<Slot>,
     accept_again: bool,
     last_tick: Instant,
-    started: Instant,
+    ticks: u64,
+    last_progress: Instant,
 }
 
 impl Executor {
@@ -68,20 +89,32 @@ impl Executor {
         options: Options,
         inbox: Receiver<Job>,
         bound: SocketAddr,
+        loaded: Sender<Result<(), Error>>,
     ) -> Result<Executor, Error> {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let wake = Arc::clone(&waker);
-        let journal = match options.journal {
-            None => None,
-            Some(journal) => Some(Writer::start(journal, move || {
-                let _ = wake.wake();
-            })?),
+        let (journal, loader) = match &options.store {
+            None => (None, None),
+            Some(store) => {
+                let journal = Writer::start(Box::new(store.clone()), move || {
+                    let _ = wake.wake();
+                })?;
+                (Some(journal), Some(store.loader()?))
+            }
         };
         let mut server = options.server;
         server.clock = micros;
+        server.sleep = |ms| std::thread::sleep(Duration::from_millis(ms));
+        server.set_time(now_ms());
         server.facts.port = bound.port();
+        server.facts.process_id = std::process::id();
+        server.facts.started_ms = server.now_ms;
+        server.facts.last_snapshot_ms = server.now_ms;
+        server.facts.journal = journal.is_some();
+        server.facts.loading = loader.is_some();
+        process::measure(&mut server.facts);
         Ok(Executor {
             server,
             poll,
@@ -91,6 +124,12 @@ impl Executor {
             tls: options.tls,
             connections: Vec::new(),
             journal,
+            store: options.store,
+            loader,
+            loaded: Some(loaded),
+            snapshot: None,
+            snapshot_waits: false,
+            bytes_since_snapshot: 0,
             hold_answers: options.hold_answers,
             inbox,
             stopping: Arc::new(AtomicBool::new(false)),
@@ -101,7 +140,8 @@ impl Executor {
             slow: Vec::new(),
             accept_again: false,
             last_tick: Instant::now(),
-            started: Instant::now(),
+            ticks: 0,
+            last_progress: Instant::now(),
         })
     }
 
@@ -116,6 +156,9 @@ impl Executor {
     /// Serves until it is told to stop. All that was answered is in the journal then.
     pub(super) fn run(&mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
+        if self.loader.is_none() {
+            self.finish_loading(Ok(()));
+        }
         while !self.stopping.load(Ordering::SeqCst) && !self.server.stopping {
             let wait = self.wait_time();
             match self.poll.poll(&mut events, Some(wait)) {
@@ -129,8 +172,17 @@ impl Executor {
     }
 
     fn wait_time(&self) -> Duration {
-        if !self.again.is_empty() || self.accept_again || self.server.busy() {
+        let runs = self.snapshot.is_some() && !self.snapshot_waits;
+        if !self.again.is_empty()
+            || self.accept_again
+            || self.server.busy()
+            || self.loader.is_some()
+            || runs
+        {
             return Duration::ZERO;
+        }
+        if self.snapshot.is_some() {
+            return SNAPSHOT_WAIT;
         }
         let until_tick = TICK.saturating_sub(self.last_tick.elapsed());
         match self.server.blocking.next_deadline_ms() {
@@ -178,9 +230,15 @@ impl Executor {
             self.last_tick = Instant::now();
             self.server.tick();
             self.close_killed();
+            self.ticks += 1;
+            if self.ticks.is_multiple_of(TICKS_PER_MEASURE) {
+                process::measure(&mut self.server.facts);
+            }
         }
+        self.load_some();
         self.resume_woken();
         self.hand_over();
+        self.snapshot_some();
         self.release_held();
         self.flush_all();
         self.read_slow_again();
@@ -255,9 +313,9 @@ impl Executor {
         let _ = socket.set_nodelay(true);
         let session = match &self.tls {
             None => None,
-            Some(config) => Some(
-                rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?,
-            ),
+            Some(config) => {
+                Some(rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?)
+            }
         };
         let slot = self.server.connect(peer.to_string(), self.bound.to_string());
         let mut stream = Stream::new(socket, session);
@@ -276,7 +334,8 @@ impl Executor {
     }
 
     fn close(&mut self, slot: Slot) {
-        if let Some(mut connection) = self.connections.get_mut(slot.0 as usize).and_then(Option::take)
+        if let Some(mut connection) =
+            self.connections.get_mut(slot.0 as usize).and_then(Option::take)
         {
             let _ = self.poll.registry().deregister(connection.stream.socket());
         }
@@ -319,10 +378,13 @@ impl Executor {
     /// Gives what this turn changed to the journal.
     fn hand_over(&mut self) {
         let Some(journal) = &mut self.journal else {
-            self.server.drop_changes();
+            self.server.writers.clear();
             return;
         };
         if let Some(batch) = self.server.take_changes() {
+            self.bytes_since_snapshot += batch.len() as u64;
+            self.server.facts.journal_batches += 1;
+            self.server.facts.journal_bytes += batch.len() as u64;
             let number = journal.push(batch);
             let hold = self.hold_answers || BATCHES_WAITING_MAX < journal.waiting();
             for slot in self.server.writers.drain(..) {
@@ -334,8 +396,79 @@ impl Executor {
             }
         }
         self.server.writers.clear();
-        if let Some(text) = journal.failure() {
-            self.server.journal_failed(&text);
+        if !self.server.facts.journal_failed
+            && let Some(text) = journal.failure()
+        {
+            eprintln!("kumiko: the journal cannot be written, so writes are refused: {text}");
+            self.server.journal_failed();
+        }
+    }
+
+    /// Loads some of the journal, if it is not all there yet.
+    fn load_some(&mut self) {
+        let Some(loader) = &mut self.loader else { return };
+        let began = Instant::now();
+        let result = loop {
+            match loader.step(&mut self.server) {
+                Ok(true) => break Ok(()),
+                Ok(false) if began.elapsed() < LOAD_STEP => {}
+                Ok(false) => {
+                    if PROGRESS_EVERY <= self.last_progress.elapsed() {
+                        self.last_progress = Instant::now();
+                        eprintln!("kumiko: loading the journal: {} %", loader.percent());
+                    }
+                    return;
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        self.loader = None;
+        self.server.facts.loading = false;
+        if result.is_err() {
+            self.stopping.store(true, Ordering::SeqCst);
+        }
+        self.finish_loading(result);
+    }
+
+    fn finish_loading(&mut self, result: Result<(), Error>) {
+        if result.is_ok() {
+            // Replaying is not recorded; from now on every change is.
+            self.server.live.settings_mut().journal = self.journal.is_some();
+        }
+        if let Some(loaded) = self.loaded.take() {
+            let _ = loaded.send(result);
+        }
+    }
+
+    /// Begins a snapshot if one is wanted, and writes a part of the one that runs.
+    fn snapshot_some(&mut self) {
+        let asked = self.server.effects.drain(..).count() != 0;
+        let (Some(store), Some(journal)) = (&self.store, &self.journal) else { return };
+        if let Some(run) = &mut self.snapshot {
+            match run.step(&mut self.server) {
+                Stepped::Busy => self.snapshot_waits = false,
+                Stepped::Waiting => self.snapshot_waits = true,
+                Stepped::Done => {
+                    let again = run.restarts();
+                    self.snapshot = None;
+                    if again {
+                        self.server.effects.push(kumiko_redis::server::Effect::Snapshot);
+                    }
+                }
+            }
+            return;
+        }
+        let data = self.server.facts.journal_bytes.min(SNAPSHOT_AFTER_BYTES);
+        let full = SNAPSHOT_AFTER_BYTES.max(data) < self.bytes_since_snapshot;
+        let id = store.latest() + journal.last();
+        if !(asked || full) || self.server.facts.loading || id == 0 {
+            return;
+        }
+        self.bytes_since_snapshot = 0;
+        self.snapshot_waits = false;
+        match Run::begin(&mut self.server, store, id, journal.last(), journal.progress()) {
+            Ok(run) => self.snapshot = Some(run),
+            Err(error) => eprintln!("kumiko: cannot begin a snapshot: {error}"),
         }
     }
 
@@ -401,13 +534,11 @@ impl Executor {
             journal.stop();
         }
         self.release_held();
-        let slots: Vec<Slot> =
-            self.server.clients.iter().map(|client| Slot(client.slot)).collect();
+        let slots: Vec<Slot> = self.server.clients.iter().map(|client| Slot(client.slot)).collect();
         for slot in slots {
             self.list_flush(slot);
         }
         self.flush_all();
-        self.server.facts.uptime_s = self.started.elapsed().as_secs();
     }
 }
 

@@ -20,11 +20,29 @@ pub trait Journal: Send {
     fn append(&mut self, batches: &[Vec<u8>]) -> Result<(), Error>;
 }
 
+/// How far the thread is, for other threads.
+#[derive(Clone, Default)]
+pub(super) struct Progress {
+    written: Arc<AtomicU64>,
+    failed: Arc<Mutex<Option<String>>>,
+}
+
+impl Progress {
+    /// The number of the last batch that is safe.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// Whether the journal stopped because of an error.
+    pub(super) fn failed(&self) -> bool {
+        self.failed.lock().is_ok_and(|text| text.is_some())
+    }
+}
+
 /// What the executor knows about the thread.
 pub(super) struct Writer {
     sender: Option<Sender<(u64, Vec<u8>)>>,
-    written: Arc<AtomicU64>,
-    failed: Arc<Mutex<Option<String>>>,
+    progress: Progress,
     thread: Option<JoinHandle<()>>,
     last: u64,
 }
@@ -36,13 +54,12 @@ impl Writer {
         wake: impl Fn() + Send + 'static,
     ) -> Result<Writer, Error> {
         let (sender, receiver) = channel();
-        let written = Arc::new(AtomicU64::new(0));
-        let failed = Arc::new(Mutex::new(None));
-        let (seen, broken) = (Arc::clone(&written), Arc::clone(&failed));
+        let progress = Progress::default();
+        let shared = progress.clone();
         let thread = thread::Builder::new()
             .name("journal".into())
-            .spawn(move || write_all(journal, &receiver, &seen, &broken, &wake))?;
-        Ok(Writer { sender: Some(sender), written, failed, thread: Some(thread), last: 0 })
+            .spawn(move || write_all(journal, &receiver, &shared, &wake))?;
+        Ok(Writer { sender: Some(sender), progress, thread: Some(thread), last: 0 })
     }
 
     /// Hands over one batch and returns its number.
@@ -57,7 +74,17 @@ impl Writer {
 
     /// The number of the last batch that is safe.
     pub(super) fn written(&self) -> u64 {
-        self.written.load(Ordering::Acquire)
+        self.progress.written()
+    }
+
+    /// How far the thread is, for other threads.
+    pub(super) fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// The number of the last batch that was handed over.
+    pub(super) fn last(&self) -> u64 {
+        self.last
     }
 
     /// How many batches wait.
@@ -67,7 +94,7 @@ impl Writer {
 
     /// Why the journal stopped, if it did.
     pub(super) fn failure(&self) -> Option<String> {
-        self.failed.lock().ok().and_then(|text| text.clone())
+        self.progress.failed.lock().ok().and_then(|text| text.clone())
     }
 
     /// Writes what waits and ends the thread.
@@ -82,8 +109,7 @@ impl Writer {
 fn write_all(
     mut journal: Box<dyn Journal>,
     receiver: &Receiver<(u64, Vec<u8>)>,
-    written: &AtomicU64,
-    failed: &Mutex<Option<String>>,
+    progress: &Progress,
     wake: &dyn Fn(),
 ) {
     while let Ok((number, batch)) = receiver.recv() {
@@ -97,13 +123,13 @@ fn write_all(
             group.push(batch);
         }
         if let Err(error) = journal.append(&group) {
-            if let Ok(mut text) = failed.lock() {
+            if let Ok(mut text) = progress.failed.lock() {
                 *text = Some(error.to_string());
             }
             wake();
             return;
         }
-        written.store(last, Ordering::Release);
+        progress.written.store(last, Ordering::Release);
         wake();
     }
 }

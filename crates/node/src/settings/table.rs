@@ -56,6 +56,31 @@ pub const SETTINGS: &[Setting] = &[
         "When an answered write is safe from power loss: always, everysecond or never",
     ),
     one("redis", "ADDRESS", "127.0.0.1:6379", listen, "Listen for Redis clients here, or off"),
+    one("redis-password", "PASSWORD", "", any, "The password of Redis's default user"),
+    one("redis-tls-cert", "FILE", "", any, "Certificates for Redis clients, in PEM; makes TLS on"),
+    one("redis-tls-key", "FILE", "", any, "The key of the certificate, in PEM"),
+    one(
+        "redis-tls-ca",
+        "FILE",
+        "",
+        any,
+        "Redis clients must show a certificate signed by one of these, in PEM",
+    ),
+    one("max-memory", "SIZE", "0", number, "The most memory for Redis data; 0 is no limit"),
+    one(
+        "max-memory-policy",
+        "POLICY",
+        "noeviction",
+        word,
+        "What to do at that limit: noeviction refuses writes; the others are those of Redis",
+    ),
+    one(
+        "repair",
+        "HOW",
+        "off",
+        repair,
+        "A damaged journal: show tells what a repair would lose, apply loses it",
+    ),
     one("http", "ADDRESS", "127.0.0.1:8080", listen, "Answer /health and /metrics here, or off"),
     one("cluster", "NAME", "kumiko", word, "The cluster that this node belongs to"),
     one(
@@ -93,6 +118,17 @@ fn durability(text: &str) -> Result<(), String> {
     match text {
         "always" | "everysecond" | "never" => Ok(()),
         _ => Err("use always, everysecond or never".into()),
+    }
+}
+
+fn number(text: &str) -> Result<(), String> {
+    parse_number(text).map(drop)
+}
+
+fn repair(text: &str) -> Result<(), String> {
+    match text {
+        "off" | "show" | "apply" => Ok(()),
+        _ => Err("use off, show or apply".into()),
     }
 }
 

@@ -13,7 +13,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("kv", &["base"]),
     ("kv-disk", &["base", "kv"]),
     ("kv-postgres", &["base", "kv"]),
-    ("kv-fdb", &["base", "kv"]),
     ("eventlog", SERVICES_BELOW),
     ("lattice", SERVICES_BELOW),
     ("document", &["base", "kv", "lang"]),
@@ -23,6 +22,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("mongo", &["base", "kv", "lang", "wire", "document"]),
     ("node", ALL_BUT_NODE),
     ("kumiko", ALL),
+    // On top, because it is the program again with one engine more, built only on request.
+    ("kv-fdb", &["base", "kv", "kumiko"]),
     ("sim", ALL),
     ("xtask", &[]),
 ];
@@ -34,7 +35,6 @@ const ALL_BUT_NODE: &[&str] = &[
     "kv",
     "kv-disk",
     "kv-postgres",
-    "kv-fdb",
     "eventlog",
     "lattice",
     "document",
@@ -51,7 +51,6 @@ const ALL: &[&str] = &[
     "kv",
     "kv-disk",
     "kv-postgres",
-    "kv-fdb",
     "eventlog",
     "lattice",
     "document",
