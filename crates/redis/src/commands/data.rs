@@ -396,7 +396,7 @@ impl Data<'_> {
 
     /// Adds a member, or gives it another score.
     pub(crate) fn sorted_set(&mut self, key: &[u8], member: &[u8], score: f64) -> Result<(), Fail> {
-        self.db().zadd(key, member, score, ZaddRule::default()).map(drop).map_err(refuse)
+        self.sorted_add(key, member, score, ZaddRule::default()).map(drop).map_err(refuse)
     }
 
     /// Adds a member or changes its score, as the rule says.
@@ -407,7 +407,8 @@ impl Data<'_> {
         score: f64,
         rule: ZaddRule,
     ) -> Result<live::Added, Error> {
-        self.db().zadd(key, member, score, rule)
+        // Negative zero becomes zero, as in the small sorted sets of Redis.
+        self.db().zadd(key, member, score + 0.0, rule)
     }
 
     /// Removes a member; true if it was there.
