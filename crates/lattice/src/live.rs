@@ -33,6 +33,7 @@ use hashbrown::HashMap;
 use crate::index::Index;
 
 mod error;
+mod explain;
 mod fields;
 mod hashes;
 mod hashing;
@@ -53,6 +54,7 @@ mod touch;
 mod zsets;
 
 pub use error::Error;
+pub use explain::{Column, Explanation};
 pub use fields::{Thresholds, parse_int};
 pub use hashes::Field;
 pub use item::Type;
@@ -408,5 +410,7 @@ impl Shared {
 
 #[cfg(test)]
 mod converge;
+#[cfg(test)]
+mod semantics;
 #[cfg(test)]
 mod tests;

@@ -70,6 +70,23 @@ impl Entry {
         Ok(())
     }
 
+    /// All columns with their resets.
+    pub(crate) fn column_list(&self) -> Result<Vec<crate::live::Column>, Error> {
+        let mut all = Vec::new();
+        for it in &self.columns {
+            let it = it?;
+            let name = it.key_bytes()?.into_owned();
+            let column = Column::read(&name, it.value)?;
+            let reset = column_in(&self.resets, &name)?;
+            all.push(crate::live::Column {
+                name,
+                counted: (column.up, column.down),
+                reset: (reset.up, reset.down),
+            });
+        }
+        Ok(all)
+    }
+
     /// Leaves only the columns that `may_speak` agrees to. What a peer says of other writers'
     /// counts is hearsay; they say it themselves.
     pub(crate) fn keep_columns(&mut self, may_speak: &dyn Fn(&[u8]) -> bool) -> Result<(), Error> {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::position::{Author, between, in_run};
-use super::record::{Member, Record, Register, Scored, text_cell, text_of, write_text};
+use super::record::{Member, Record, Register, Scored, text_cell, write_text};
 use super::{Entry, Shape, Stamp};
 use crate::Error;
 use crate::cell::{Cell, Id};
@@ -341,13 +341,14 @@ fn field(
     found: Option<&Found>,
     stamp: Stamp,
 ) -> Result<(), Error> {
+    // Setting a field to what it holds is a write too: it stands against an earlier removal.
+    if let Some(Found::Value(value)) = found {
+        put_register(batch, name, Some(value), stamp);
+        return Ok(());
+    }
     let old = index.get(name)?.map(|view| Register::read(name, view)).transpose()?;
-    let old_value = old.and_then(|it| it.value);
-    match (found, old_value) {
-        (Some(Found::Value(value)), Some(old)) if *text_of(old)? == **value => {}
-        (Some(Found::Value(value)), _) => put_register(batch, name, Some(value), stamp),
-        (_, Some(_)) => put_register(batch, name, None, stamp),
-        _ => {}
+    if old.is_some_and(|it| it.value.is_some()) {
+        put_register(batch, name, None, stamp);
     }
     Ok(())
 }
@@ -361,13 +362,6 @@ fn set_member(
 ) -> Result<(), Error> {
     let cells = meanings(index, text)?;
     if present {
-        for cell in &cells {
-            if let Some(view) = index.get(cell.id().as_bytes())?
-                && Member::read(cell.id().as_bytes(), view)?.is_present()
-            {
-                return Ok(());
-            }
-        }
         let removed = match index.get(cells[0].id().as_bytes())? {
             Some(view) => Member::read(cells[0].id().as_bytes(), view)?.remove,
             None => 0,
@@ -399,11 +393,8 @@ fn scored(
         view.map(|it| Scored::read(cell.id().as_bytes(), it)).transpose()
     };
     if let Some(Found::Score(score)) = found {
-        let old = read(&cells[0])?;
-        let same = old.is_some_and(|it| it.is_present() && it.score.to_bits() == score.to_bits());
-        if !same {
-            put_scored(batch, &cells[0], *score, stamp, old.map_or(0, |it| it.remove));
-        }
+        let removed = read(&cells[0])?.map_or(0, |it| it.remove);
+        put_scored(batch, &cells[0], *score, stamp, removed);
         return Ok(());
     }
     for cell in &cells {

@@ -74,19 +74,28 @@ impl Entry {
     pub fn shape(&self) -> Result<Option<Shape>, Error> {
         let filled = [&self.hash, &self.set, &self.zset, &self.list];
         let filled = filled.iter().filter(|it| !it.is_empty()).count();
+        let alone = filled + usize::from(self.text.is_some() || !self.columns.is_empty()) <= 1;
+        Ok(self.candidates(alone)?.max().map(|it| it.1))
+    }
+
+    /// The types that hold something, with the newest stamp of each; with `any`, some stamp of each.
+    fn candidates(&self, any: bool) -> Result<impl Iterator<Item = (Stamp, Shape)>, Error> {
         let count = self.count()?;
-        let alone = filled + usize::from(self.text.is_some() || count.is_some()) <= 1;
         let text_stamp = self.text.as_ref().map(|it| it.0);
         let count_stamp = count.map(|_| self.counted);
         let candidates = [
             (text_stamp.max(count_stamp), Shape::Text),
-            (newest_shown::<Register<'_>>(&self.hash, alone)?, Shape::Hash),
-            (newest_shown::<Member<'_>>(&self.set, alone)?, Shape::Set),
-            (newest_shown::<Scored<'_>>(&self.zset, alone)?, Shape::Zset),
-            (newest_shown::<Register<'_>>(&self.list, alone)?, Shape::List),
+            (newest_shown::<Register<'_>>(&self.hash, any)?, Shape::Hash),
+            (newest_shown::<Member<'_>>(&self.set, any)?, Shape::Set),
+            (newest_shown::<Scored<'_>>(&self.zset, any)?, Shape::Zset),
+            (newest_shown::<Register<'_>>(&self.list, any)?, Shape::List),
         ];
-        let best = candidates.into_iter().filter(|it| it.0.is_some()).max();
-        Ok(best.map(|it| it.1))
+        Ok(candidates.into_iter().filter_map(|(stamp, shape)| Some((stamp?, shape))))
+    }
+
+    /// Every type that holds something, with the newest stamp of what it shows.
+    pub(crate) fn shapes(&self) -> Result<Vec<(Shape, Stamp)>, Error> {
+        Ok(self.candidates(false)?.map(|(stamp, shape)| (shape, stamp)).collect())
     }
 
     /// Whether the key has expired.

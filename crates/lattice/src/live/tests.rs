@@ -506,6 +506,26 @@ fn a_snapshot_does_not_stop_writers() {
     });
 }
 
+/// The example of `docs/format/journal.md`.
+#[test]
+fn records_have_the_documented_bytes() {
+    let mut live = Live::new(Settings { journal: true, ..Settings::default() });
+    let id = live.open(b"0");
+    let mut db = live.db(id, 1000);
+    db.set(b"k", b"v", Ttl::Clear).unwrap();
+    db.incr(b"n", -2).unwrap();
+    let batch = live.take_changes();
+    let hex: Vec<String> = batch.iter().map(|it| format!("{it:02x}")).collect();
+    assert_eq!(hex.join(" "), "01 3e 01 30 3f e8 07 01 01 6b 00 01 76 05 01 6e 03");
+    let mut reader = super::Reader::new(&batch).unwrap();
+    let mut words = Vec::new();
+    while let Some((change, _)) = reader.next().unwrap() {
+        words.push(change.word());
+    }
+    assert_eq!(words, ["database", "time", "set", "incr"]);
+    assert!(super::Reader::new(&[2]).is_err());
+}
+
 /// Broken journal bytes are refused or applied, never a panic and never without end.
 #[test]
 fn broken_records_do_no_harm() {
