@@ -240,6 +240,12 @@ fn write_i32(number: i32, out: &mut Vec<u8>) -> u8 {
     0x10
 }
 
+/// Writes a value that is always of one size; says its type.
+fn write_fixed(kind: u8, bytes: &[u8], out: &mut Vec<u8>) -> u8 {
+    out.extend_from_slice(bytes);
+    kind
+}
+
 /// Writes a value; says its type.
 fn write_value(value: &Value, out: &mut Vec<u8>) -> u8 {
     match value {
@@ -257,19 +263,10 @@ fn write_value(value: &Value, out: &mut Vec<u8>) -> u8 {
             Ok(it) => write_value(&Value::I64(it), out),
             Err(_) => write_value(&Value::F64(*it as f64), out),
         },
-        Value::I64(it) => {
-            out.extend_from_slice(&it.to_le_bytes());
-            0x12
-        }
+        Value::I64(it) => write_fixed(0x12, &it.to_le_bytes(), out),
         Value::F32(it) => write_value(&Value::F64(f64::from(*it)), out),
-        Value::F64(it) => {
-            out.extend_from_slice(&it.to_le_bytes());
-            0x01
-        }
-        Value::Decimal(bytes) => {
-            out.extend_from_slice(bytes);
-            0x13
-        }
+        Value::F64(it) => write_fixed(0x01, &it.to_le_bytes(), out),
+        Value::Decimal(bytes) => write_fixed(0x13, bytes, out),
         Value::Text(text) => {
             write_text(text.as_bytes(), out);
             0x02
@@ -281,14 +278,8 @@ fn write_value(value: &Value, out: &mut Vec<u8>) -> u8 {
         Value::Bytes(bytes) => write_binary(0, bytes, out),
         Value::Binary(subtype, bytes) => write_binary(*subtype, bytes, out),
         Value::Uuid(bytes) => write_binary(4, bytes, out),
-        Value::DateTime(ms) => {
-            out.extend_from_slice(&ms.to_le_bytes());
-            0x09
-        }
-        Value::ObjectId(id) => {
-            out.extend_from_slice(id);
-            0x07
-        }
+        Value::DateTime(ms) => write_fixed(0x09, &ms.to_le_bytes(), out),
+        Value::ObjectId(id) => write_fixed(0x07, id, out),
         Value::Timestamp(seconds, counter) => {
             out.extend_from_slice(&counter.to_le_bytes());
             out.extend_from_slice(&seconds.to_le_bytes());
