@@ -3,7 +3,8 @@
     differential.py KUMIKO ROUNDS SEED
 
 Replies whose order is free (SMEMBERS) are sorted first; random picks are compared by their shape;
-times to live may differ by two seconds. After each round the whole contents are compared.
+times to live are compared roughly. The keyspace events of every command must be the same as well,
+and after each round the whole contents.
 """
 
 import os
@@ -125,20 +126,45 @@ def contents(connection):
     return found
 
 
-def play(ours, theirs, seed):
+class Side:
+    """One of the two servers: a connection for commands, and one that hears of their events."""
+
+    def __init__(self, port, version):
+        self.connection, self.listener = Connection(port), Connection(port)
+        self.connection.ask("FLUSHALL")
+        self.connection.ask("HELLO", version)
+        self.connection.ask("CONFIG", "SET", "notify-keyspace-events", "KA")
+        self.listener.ask("PSUBSCRIBE", "__keyspace@*__:*")
+
+    def events(self):
+        """What was published since the last call."""
+        self.listener.send("PING", "end")
+        found = []
+        while (message := self.listener.reply())[1] == b"pmessage":
+            found.append((message[3], message[4]))
+        return found
+
+    def close(self):
+        self.connection.close()
+        self.listener.close()
+
+
+def play(ours, theirs, draw, seed):
     """One round."""
-    draw = random.Random(seed)
     history = []
-    version = draw.choice("23")
-    for connection in (ours, theirs):
-        connection.ask("FLUSHALL")
-        connection.ask("HELLO", version)
     for _ in range(COMMANDS_PER_ROUND):
         command = commands.make(draw)
         history.append(command)
-        left, right = ours.ask(*command), theirs.ask(*command)
+        left, right = ours.connection.ask(*command), theirs.connection.ask(*command)
         if canonical(command, left) != canonical(command, right):
             show(history, seed, f"ours   {left!r}\ntheirs {right!r}")
+        left, right = ours.events(), theirs.events()
+        if left != right:
+            show(history, seed, f"our events   {left!r}\ntheir events {right!r}")
+    compare_contents(ours.connection, theirs.connection, history, seed)
+
+
+def compare_contents(ours, theirs, history, seed):
     left, right = contents(ours), contents(theirs)
     if left != right:
         keys = [key for key in left.keys() | right.keys() if left.get(key) != right.get(key)]
@@ -157,9 +183,11 @@ def main():
     failed = 0
     try:
         for seed in range(first, first + rounds):
-            ours, theirs = Connection(servers.ours), Connection(servers.theirs)
+            draw = random.Random(seed)
+            version = draw.choice("23")
+            ours, theirs = Side(servers.ours, version), Side(servers.theirs, version)
             try:
-                play(ours, theirs, seed)
+                play(ours, theirs, draw, seed)
             except Mismatch as mismatch:
                 failed += 1
                 print(mismatch, end="\n\n")
