@@ -11,6 +11,7 @@ pub mod keyfile;
 pub mod live;
 pub mod replica;
 pub mod sign;
+pub mod sync;
 
 pub use error::Error;
 pub use index::Index;

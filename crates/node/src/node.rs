@@ -24,13 +24,18 @@ impl Node {
         let mut node = Node { engine, services: Vec::new() };
         let mut routes = http::Routes::default();
         let identity = identity(settings)?;
-        if let Some((service, _)) =
+        let mut front = None;
+        if let Some((service, handle)) =
             redis::setup::start_from(settings, &node.engine, identity.node.0)?
         {
             node.services.push(service);
+            front = Some(handle);
         }
         let (cluster, service) = cluster::start(Arc::clone(&node.engine), identity)?;
         node.services.push(service);
+        if let Some(front) = front.filter(|_| node.engine.shared()) {
+            cluster::channels::join(&front, &cluster);
+        }
         cluster::report::add_routes(&mut routes, &node.engine, &cluster);
         if let Some(address) = settings.address("http") {
             node.services.push(http::start(address, Arc::clone(&node.engine), routes)?);
