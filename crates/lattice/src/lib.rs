@@ -5,6 +5,7 @@
 //! Read [`cell`] first (values, their one encoding, their ids), then [`live`] (what commands run on).
 
 pub mod cell;
+pub mod entry;
 mod error;
 pub mod index;
 pub mod keyfile;

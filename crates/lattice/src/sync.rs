@@ -17,6 +17,7 @@
 //!
 //! Read [`Event`] and [`Effect`], then [`message`], [`session`](Sync), [`pull`](Settings).
 
+mod agent;
 pub mod message;
 mod path;
 mod peer;
@@ -30,6 +31,7 @@ mod tests;
 use crate::replica::{Layout, Place, Refusal, Verified};
 use crate::sign::Owner;
 
+pub use agent::{Agent, State};
 pub use message::{Code, Message};
 pub use shelf::Shelf;
 pub use step::Sync;

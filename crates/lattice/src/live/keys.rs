@@ -58,6 +58,18 @@ impl Db<'_> {
         }
     }
 
+    /// Notes a write that changes nothing here and yet counts against removals elsewhere.
+    #[inline]
+    pub(crate) fn repeated(&mut self, change: &Change<'_>) {
+        if self.shared.settings.replication {
+            if self.shared.settings.journal && self.shared.replay_ms.is_none() {
+                self.shared.record(self.id, &self.base.name, self.now_ms, change);
+            }
+            let at_ms = self.shared.replay_ms.unwrap_or(self.now_ms);
+            self.base.touched.note(at_ms, change);
+        }
+    }
+
     /// The item of a key that is there now. Expires it if its time has come.
     #[inline]
     pub(crate) fn item(&mut self, hash: u64, key: &[u8]) -> Option<&mut Item> {

@@ -64,6 +64,31 @@ impl Publisher {
         seen: &BTreeMap<Owner, u64>,
         now_ms: u64,
     ) -> Result<Verified, Error> {
+        let index = self.index.clone();
+        self.publish_from(&index, batch, seen, now_ms)
+    }
+
+    /// As `publish`, for a state that was kept elsewhere and takes the place of the last one.
+    ///
+    /// # Errors
+    ///
+    /// `Missing` if the Index is not complete where the manifest stands.
+    pub fn publish_state(
+        &mut self,
+        state: &Index,
+        seen: &BTreeMap<Owner, u64>,
+        now_ms: u64,
+    ) -> Result<Verified, Error> {
+        self.publish_from(state, &mut Batch::new(), seen, now_ms)
+    }
+
+    fn publish_from(
+        &mut self,
+        state: &Index,
+        batch: &mut Batch,
+        seen: &BTreeMap<Owner, u64>,
+        now_ms: u64,
+    ) -> Result<Verified, Error> {
         let sequence = now_ms.max(self.sequence + 1);
         let manifest = Manifest {
             database: self.database.clone(),
@@ -72,7 +97,7 @@ impl Publisher {
             seen: seen.iter().take(SEEN_MAX).map(|(owner, it)| (*owner, *it)).collect(),
         };
         batch.put_string(MANIFEST_KEY, |writer| manifest.write(writer, Layout::Seed));
-        self.index = self.index.update(batch)?;
+        self.index = state.update(batch)?;
         self.sequence = sequence;
         let store = Store {
             database: self.database.clone(),
