@@ -43,7 +43,7 @@ impl Group {
         let mut parsed = Vec::new();
         for (name, value) in fields {
             if name == "_id" {
-                id = Some(Expr::parse(value)?);
+                id = Some(whole_id(Expr::parse(value)?));
                 continue;
             }
             if name.contains('.') || name.starts_with('$') {
@@ -77,6 +77,14 @@ impl Group {
         });
         Ok(Group { id, fields: fields.collect::<Result<_, Error>>()? })
     }
+}
+
+/// The fields of an id that is a map are null where they would be nothing.
+fn whole_id(id: Expr) -> Expr {
+    let Expr::Map(fields) = id else { return id };
+    let null = || Expr::Constant(Value::Null);
+    let filled = fields.into_iter().map(|(name, it)| (name, Expr::IfNull(vec![it, null()])));
+    Expr::Map(filled.collect())
 }
 
 fn accumulator(name: &str, value: &Value) -> Result<(Kind, Expr), Error> {

@@ -149,14 +149,17 @@ impl Projection {
     ) -> Result<Value, Error> {
         let Value::Map(fields) = document else { return Ok(document.clone()) };
         let mut shown = Vec::with_capacity(fields.len());
-        if let (true, Some(id)) = (self.id, field(document, "_id")) {
-            shown.push(("_id".to_string(), id.clone()));
-        }
         // An id made by an expression takes the place of the document's own.
-        let made_id =
-            self.fields.iter().any(|(it, node)| it == "_id" && !matches!(node, Node::Leaf));
-        if made_id {
-            shown.clear();
+        let node = self.fields.iter().find(|(it, _)| it == "_id").map(|(_, node)| node);
+        let id = match node {
+            Some(Node::Made(_)) => None,
+            Some(Node::Below(_)) => {
+                field(document, "_id").and_then(|id| show(node, id, self.include))
+            }
+            _ => field(document, "_id").cloned(),
+        };
+        if let (true, Some(id)) = (self.id, id) {
+            shown.push(("_id".to_string(), id));
         }
         for (name, value) in fields.iter().filter(|(name, _)| name != "_id") {
             if let Some(value) = self.show(name, value) {

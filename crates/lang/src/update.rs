@@ -48,7 +48,7 @@ pub enum Operator {
     Max(Value),
     /// It gets the time: as a date, or as a timestamp.
     Now(bool),
-    /// It gets another name.
+    /// It gets what is at this other path, which goes.
     Rename(String),
     /// Elements are added.
     Push(array::Push),
@@ -156,7 +156,7 @@ impl Operator {
         situation: &Situation<'_>,
     ) -> Result<(), Error> {
         match self {
-            Operator::Rename(to) => rename(document, path, to),
+            Operator::Rename(from) => rename(document, from, path),
             Operator::SetOnInsert(_) if !situation.insert => Ok(()),
             _ => modify(document, path, &mut |old| self.change(old, path, situation)),
         }

@@ -8,7 +8,7 @@ use kumiko_coordinator::{Dialect, NodeId};
 
 use crate::cluster::{self, Identity};
 use crate::engine::Missing;
-use crate::{Error, Service, Settings, engine, http, random, redis};
+use crate::{Error, Service, Settings, engine, http, mongo, random, redis};
 
 /// A running node. Stop it with [`Node::stop`]; dropping it stops it too.
 pub struct Node {
@@ -30,6 +30,11 @@ impl Node {
         {
             node.services.push(service);
             front = Some(handle);
+        }
+        if let Some(address) = settings.address("mongo") {
+            let set = Some(settings.text("mongo-replica-set")).filter(|it| !it.is_empty());
+            let set = set.map(Into::into);
+            node.services.push(mongo::start(address, Arc::clone(&node.engine), set)?);
         }
         let (cluster, service) = cluster::start(Arc::clone(&node.engine), identity)?;
         node.services.push(service);

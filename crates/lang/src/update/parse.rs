@@ -58,11 +58,14 @@ fn operators(fields: &[(String, Value)]) -> Result<Update, Error> {
         for (path, value) in targets {
             check_path(path)?;
             if let Some(operator) = operator(name, path, value)? {
-                if let Operator::Rename(to) = &operator {
-                    check_free(&all, to)?;
-                }
                 check_free(&all, path)?;
-                all.push((path.clone(), operator));
+                // What is renamed takes its place in the order by its new name.
+                let at = match &operator {
+                    Operator::Rename(_) => rename_target(value)?,
+                    _ => path.clone(),
+                };
+                check_free(&all, &at)?;
+                all.push((at, operator));
             }
         }
         // An operator without fields is fine; an unknown one is not.
@@ -93,12 +96,22 @@ fn check_path(path: &str) -> Result<(), Error> {
 }
 
 fn check_free(all: &[(String, Operator)], path: &str) -> Result<(), Error> {
-    let touches =
-        |other: &str| other == path || walk::is_below(path, other) || walk::is_below(other, path);
+    let touches = |other: &str| {
+        other == path
+            || walk::is_below(path, other)
+            || walk::is_below(other, path)
+            || mixes(path, other)
+    };
     let taken = all.iter().any(|(other, operator)| {
-        touches(other) || matches!(operator, Operator::Rename(to) if touches(to))
+        touches(other) || matches!(operator, Operator::Rename(from) if touches(from))
     });
     if taken { Err(conflict(path)) } else { Ok(()) }
+}
+
+/// Whether one path names all elements of an array where the other names one of them.
+fn mixes(a: &str, b: &str) -> bool {
+    let differ = a.split('.').zip(b.split('.')).find(|(a, b)| a != b);
+    differ.is_some_and(|(a, b)| a.starts_with("$[") != b.starts_with("$["))
 }
 
 /// Places by number, everything else by its bytes.
@@ -167,9 +180,7 @@ fn now(value: &Value) -> Result<Operator, Error> {
 }
 
 fn rename(path: &str, value: &Value) -> Result<Operator, Error> {
-    let Value::Text(to) = value else {
-        return Err(Error::bad("The 'to' field for $rename must be a string"));
-    };
+    let to = &rename_target(value)?;
     check_path(to)?;
     if to == path || walk::is_below(to, path) || walk::is_below(path, to) {
         let message = format!("The source and target field for $rename must differ: {path}");
@@ -178,7 +189,14 @@ fn rename(path: &str, value: &Value) -> Result<Operator, Error> {
     if path.contains('$') || to.contains('$') {
         return Err(Error::bad("The fields of $rename may not be dynamic"));
     }
-    Ok(Operator::Rename(to.clone()))
+    Ok(Operator::Rename(path.into()))
+}
+
+fn rename_target(value: &Value) -> Result<String, Error> {
+    match value {
+        Value::Text(to) => Ok(to.clone()),
+        _ => Err(Error::bad("The 'to' field for $rename must be a string")),
+    }
 }
 
 fn each(value: &Value) -> Result<Vec<Value>, Error> {

@@ -46,10 +46,15 @@ pub(super) fn modify(value: &mut Value, path: &str, change: Changer<'_>) -> Resu
             }
         }
         Value::Array(elements) => in_array(elements, part, rest, change),
-        _ => match change(None)? {
-            Change::Set(_) => Err(not_viable(part)),
-            Change::Keep | Change::Remove => Ok(()),
-        },
+        _ => blocked(part, change),
+    }
+}
+
+/// The path leads through something that has no parts. Only removing nothing is fine there.
+fn blocked(part: &str, change: Changer<'_>) -> Result<(), Error> {
+    match change(None)? {
+        Change::Remove => Ok(()),
+        Change::Set(_) | Change::Keep => Err(not_viable(part)),
     }
 }
 
@@ -59,12 +64,7 @@ fn in_array(
     rest: Option<&str>,
     change: Changer<'_>,
 ) -> Result<(), Error> {
-    let Some(at) = place(part) else {
-        return match change(None)? {
-            Change::Set(_) => Err(not_viable(part)),
-            Change::Keep | Change::Remove => Ok(()),
-        };
-    };
+    let Some(at) = place(part) else { return blocked(part, change) };
     match (elements.get_mut(at), rest) {
         (Some(element), Some(rest)) => modify(element, rest, change),
         (Some(element), None) => {

@@ -19,11 +19,12 @@
 //! `resets` is an Index or nil; `others` is a vector of `[type Index]` for types that do not show.
 
 use super::position::{Author, between, in_run};
-use super::record::{Record, Register, bad};
+use super::record::{Record, Register, bad, text_cell};
 use super::{Entry, Shape, Stamp};
 use crate::Error;
 use crate::cell::{Cell, Form, View, Writer};
 use crate::index::{Batch, Index};
+use crate::live::parse_int;
 
 /// The version of the extension.
 pub const EXTENDED: i64 = 1;
@@ -140,6 +141,50 @@ impl Entry {
                 }
             });
         });
+    }
+
+    /// The entry as released Convex nodes know it: four elements, nil for "no expiry", lists as
+    /// vectors. What they have no form for is left out: hidden types, floors, and the columns of a
+    /// counter that was ever reset or written, which goes as its number.
+    ///
+    /// # Errors
+    ///
+    /// `Missing` if a cell inside is not here.
+    pub fn encode_for_convex(&self) -> Result<Cell, Error> {
+        let reset = self.text.is_some() || !self.resets.is_empty();
+        let (kind, value) = match self.shape()? {
+            None => (None, Cell::nil()),
+            Some(Shape::Text) if !reset => (Some(COUNTER), self.columns.cell().clone()),
+            Some(Shape::Text) => {
+                let text = self.shown_text()?.unwrap_or_default();
+                let number = parse_int(&text).filter(|_| !self.columns.is_empty());
+                let plain = self.text.as_ref().filter(|_| number.is_none());
+                let cell = plain.map_or_else(|| text_cell(&text), |it| it.1.clone());
+                (Some(TEXT), number.map_or(cell, Cell::int))
+            }
+            Some(Shape::List) => {
+                let mut elements = Vec::new();
+                self.each_element(|_, element| elements.push(text_cell(element)))?;
+                (Some(VECTOR), Cell::vector(&elements))
+            }
+            Some(Shape::Hash) => (Some(HASH), self.hash.cell().clone()),
+            Some(Shape::Set) => (Some(SET), self.set.cell().clone()),
+            Some(Shape::Zset) => (Some(ZSET), self.zset.cell().clone()),
+        };
+        Ok(Cell::write(|writer| {
+            writer.short_vector(4, |writer| {
+                writer.cell(&value);
+                match kind {
+                    Some(kind) => writer.int(kind),
+                    None => writer.nil(),
+                }
+                writer.int(self.newest);
+                match self.expiry.1 {
+                    0 => writer.nil(),
+                    at_ms => writer.int(at_ms),
+                }
+            });
+        }))
     }
 
     /// What four elements mean.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::manifest::{RESERVED_PREFIX, SEEN_MAX};
 use super::{Layout, MANIFEST_KEY, Manifest, Place, Store, Verified};
 use crate::Error;
-use crate::cell::{Cell, View, Writer};
+use crate::cell::{Cell, Form, View, Writer};
 use crate::index::{Batch, Entry, Index};
 use crate::sign::{Owner, Signer};
 
@@ -138,6 +138,11 @@ impl Converter {
             let mut batch = Batch::new();
             from.diff(&store.index, &mut |it| {
                 match it.theirs {
+                    // What four elements cannot say, or Convex does not know.
+                    Some(entry) if needs_form(entry) => {
+                        let cell = crate::entry::Entry::decode(entry)?.encode_for_convex()?;
+                        batch.put(it.key, |writer| writer.cell(&cell))?;
+                    }
                     Some(entry) => {
                         batch.put(it.key, |writer| write_expiry(writer, entry, false))?;
                     }
@@ -172,6 +177,14 @@ pub fn from_convex(index: &Index) -> Result<Index, Error> {
         batch.put(key, |writer| write_expiry(writer, value, true))?;
     }
     Index::new().update(&batch)
+}
+
+/// Whether an entry is one of ours with an extension, or a list by positions.
+fn needs_form(entry: View<'_>) -> bool {
+    const LIST: i64 = 6;
+    let kind = entry.slots().nth(1).and_then(|it| it.view().ok());
+    super::stamp_of(entry).is_some()
+        && (entry.form() == Form::Vector(5) || kind.and_then(View::as_int) == Some(LIST))
 }
 
 /// Appends an entry with "no expiry" written as 0 or as nil. Anything else stays as it is.

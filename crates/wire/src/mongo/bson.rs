@@ -29,7 +29,7 @@ pub fn decode_some(bytes: &[u8]) -> Result<(Value, usize), Error> {
 }
 
 /// The bytes of one document's fields, and what comes behind the document.
-fn body<'a>(bytes: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Error> {
+fn body(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     let length = bytes.first_chunk::<4>().ok_or_else(short)?;
     let length = usize::try_from(i32::from_le_bytes(*length)).map_err(|_| short())?;
     // A command may carry a document of the greatest length with something around it.
