@@ -14,6 +14,7 @@ use crate::{Disk, Durability, Options};
 
 mod damage;
 mod full;
+mod golden;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
