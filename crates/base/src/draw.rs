@@ -1,7 +1,7 @@
 //! Random cases from a seed, for property tests.
 //!
 //! [`check`] runs a property on many seeds. When one fails, it prints the seed; `SEED=n` in the
-//! environment runs that seed alone.
+//! environment runs that seed alone, and `CASES=n` runs n seeds instead of as many as the test says.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -54,12 +54,12 @@ impl Draw {
     }
 }
 
-/// Runs `property` on `cases` seeds, or on the one in the environment's `SEED`.
+/// Runs `property` on `cases` seeds, or on those that the environment's `SEED` or `CASES` names.
 pub fn check(name: &str, cases: u64, mut property: impl FnMut(&mut Draw)) {
-    let wanted = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    let seeds = match wanted {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seeds = match number("SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..cases,
+        None => 0..number("CASES").unwrap_or(cases),
     };
     for seed in seeds {
         let mut draw = Draw::new(seed);

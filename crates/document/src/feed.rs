@@ -376,6 +376,11 @@ pub fn newest(txn: &mut dyn Txn) -> Result<u64, Error> {
     counter(txn, SEQUENCE, Read::Snapshot)
 }
 
+/// The number of the newest change that was discarded.
+pub fn trimmed(txn: &mut dyn Txn) -> Result<u64, Error> {
+    counter(txn, TRIMMED, Read::Snapshot)
+}
+
 /// The changes after number `after`, at most about `bytes_max` bytes of them, each with its number.
 ///
 /// # Errors

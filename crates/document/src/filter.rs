@@ -56,6 +56,9 @@ impl Test {
             })
         };
         match self {
+            Test::Le(Value::Null) | Test::Ge(Value::Null) => {
+                matches!(value, None | Some(Value::Null))
+            }
             Test::Eq(wanted) => match value {
                 None => matches!(wanted, Value::Null),
                 Some(value) => order::equal(value, wanted),

@@ -71,6 +71,11 @@ pub fn plain<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
+/// The value at `path` if only maps are on the way.
+pub fn plain_maps<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(value, field)
+}
+
 /// One component of an index entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Part<'a> {

@@ -333,13 +333,16 @@ fn union(collection: &Collection, query: &Query, any: &[Filter]) -> Option<Plan>
 impl Query {
     /// The conditions beside those that say "one of these", for the plan of a branch.
     fn filter_without_any(&self) -> Filter {
-        match &self.filter {
-            Filter::All(all) => {
-                let plain = all.iter().filter(|it| !matches!(it, Filter::Any(_)));
-                Filter::All(plain.cloned().collect())
-            }
-            Filter::Any(_) => Filter::All(Vec::new()),
-            other => other.clone(),
-        }
+        without_any(&self.filter)
+    }
+}
+
+/// Every "one of these" must go, however deep: a branch that saw its own union again would plan it
+/// for ever.
+fn without_any(filter: &Filter) -> Filter {
+    match filter {
+        Filter::All(all) => Filter::All(all.iter().map(without_any).collect()),
+        Filter::Any(_) => Filter::All(Vec::new()),
+        other => other.clone(),
     }
 }

@@ -166,7 +166,7 @@ fn step(draw: &mut Draw, engine: &Memory, model: &mut Vec<Value>) {
 
 fn query(draw: &mut Draw, txn: &mut dyn Txn, model: &[Value]) {
     let Some(collection) = catalog::get(txn, "d", "c").unwrap() else { return };
-    let mut query = Query::new(filter(draw, 2));
+    let mut query = Query::new(filter(draw, 3));
     if draw.one_in(2) {
         let path = draw.one_of(&["_id", "a", "b"]);
         query.sort = vec![(path.into(), draw.one_in(2))];

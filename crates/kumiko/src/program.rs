@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::{backup, bench, check, cluster, dump, log, serve};
+use crate::{backup, bench, check, cluster, dump, export, import, log, serve};
 
 /// One database, four services, one ordered transactional keyspace.
 #[derive(Parser)]
@@ -35,6 +35,10 @@ enum Command {
     Log(log::Args),
     /// Print the keyspace by category, readable
     Dump(dump::Args),
+    /// Read documents into a collection, one JSON object per line
+    Import(import::Args),
+    /// Write the documents of a collection, one JSON object per line
+    Export(export::Args),
 }
 
 /// Runs the program on the arguments of this process.
@@ -52,6 +56,8 @@ pub fn main() -> ExitCode {
         Command::Cluster(args) => cluster::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Dump(args) => dump::run(&args),
+        Command::Import(args) => import::run(&args),
+        Command::Export(args) => export::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -202,6 +202,20 @@ impl LevelCursor {
         Some(self.block.as_ref()?.key(self.row))
     }
 
+    /// The block and the row in it that the cursor stands on.
+    pub(crate) fn place(&self) -> Option<(&Arc<Block>, usize)> {
+        Some((self.block.as_ref()?, self.row))
+    }
+
+    /// Goes forward to `row` of this block; past its last row, to the next block.
+    pub(crate) fn go(&mut self, row: usize) -> Result<(), Error> {
+        self.row = row;
+        match &self.block {
+            Some(block) if block.count() <= row => self.after_block(),
+            _ => Ok(()),
+        }
+    }
+
     fn advance(&mut self) -> Result<(), Error> {
         let Some(block) = &self.block else { return Ok(()) };
         if self.reverse {

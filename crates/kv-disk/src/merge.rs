@@ -4,7 +4,9 @@
 //! While one source is ahead of all others it is followed without asking them, so a scan over one
 //! large table costs one comparison per row however many small sources there are.
 
-use kumiko_kv::Error;
+use std::sync::Arc;
+
+use kumiko_kv::{Error, Flow};
 
 use crate::clears::Span;
 use crate::cursor::Cursor;
@@ -54,6 +56,43 @@ impl Merge {
             return Ok(());
         }
         self.settle()
+    }
+
+    /// Shows the rows ahead for as long as they come from one level and need no comparison: whole
+    /// blocks that end before every other source and before `limit`. Stands on the first row that
+    /// was not shown, or on the one that `each` stopped at. Forward only.
+    pub(crate) fn run(
+        &mut self,
+        limit: &[u8],
+        each: &mut dyn FnMut(&[u8], &[u8]) -> Flow,
+    ) -> Result<(), Error> {
+        assert!(!self.reverse, "a run goes forward");
+        let Some(best) = self.best.filter(|_| self.clearing.is_empty()) else { return Ok(()) };
+        let mut moved = false;
+        loop {
+            let second = self.second.and_then(|second| self.cursors[second].key());
+            let bound = second.map_or(limit, |key| key.min(limit));
+            let Cursor::Level(cursor) = &self.cursors[best] else { return Ok(()) };
+            let Some((block, first)) = cursor.place() else { return self.settle() };
+            let block = Arc::clone(block);
+            let whole = block.key(block.count() - 1) < bound;
+            let end = if whole { block.count() } else { block.find(bound).0 };
+            let mut row = first;
+            while row < end {
+                let (key, value) = block.row(row);
+                if value.is_none_or(|value| each(key, value) == Flow::Stop) {
+                    break;
+                }
+                row += 1;
+            }
+            let Cursor::Level(cursor) = &mut self.cursors[best] else { return Ok(()) };
+            cursor.go(row)?;
+            moved |= first < row;
+            if row < block.count() {
+                // Another source, or the limit, comes next: the order has to be found again.
+                return if moved && end <= row { self.settle() } else { Ok(()) };
+            }
+        }
     }
 
     /// Goes to `key`; in reverse, to the last row before it.

@@ -89,7 +89,25 @@ impl DiskTxn {
         let mut next_write = || if scan.reverse { writes.next_back() } else { writes.next() };
         let mut write = next_write();
         let (mut rows, mut bytes) = (0, 0);
+        let plain = !scan.reverse && clears.is_empty();
         loop {
+            if plain && write.is_none() {
+                // Nothing of our own is ahead: what is stored can be shown as it lies there.
+                let mut rest = None;
+                merge.run(&scan.range.end, &mut |key, value| {
+                    rows += 1;
+                    bytes += key.len() + value.len();
+                    let enough = scan.rows_max <= rows || scan.bytes_max <= bytes;
+                    if each(key, value) == Flow::Stop || enough {
+                        rest = Some(left(scan, key));
+                        return Flow::Stop;
+                    }
+                    Flow::Go
+                })?;
+                if let Some(rest) = rest {
+                    return Ok(rest);
+                }
+            }
             settle(&mut merge, &clears, scan)?;
             let stored = merge.row().filter(|(key, _)| inside(key, scan));
             let side = match (&stored, &write) {

@@ -7,6 +7,7 @@
 //! A scan takes its rows from the shared map in chunks, so that the lock is taken once per chunk
 //! and never while the caller looks at a row.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ const CHUNK_ROWS_MIN: usize = 8;
 const CHUNK_ROWS_MAX: usize = 512;
 
 type Bytes = Arc<[u8]>;
-type Versions = Vec<(u64, Option<Bytes>)>;
+type Version = (u64, Option<Bytes>);
 type Rows = BTreeMap<Bytes, Versions>;
 
 #[derive(Debug, Default)]
@@ -42,8 +43,8 @@ impl State {
         while self.stale.front().is_some_and(|(at, _)| *at <= oldest) {
             let Some((_, key)) = self.stale.pop_front() else { return };
             let Some(versions) = self.rows.get_mut(&key) else { continue };
-            prune(versions, oldest);
-            if versions.is_empty() {
+            versions.prune(oldest);
+            if versions.is_empty(oldest) {
                 self.rows.remove(&key);
             }
         }
@@ -51,30 +52,65 @@ impl State {
 
     /// Puts a version on top of those under `key`.
     fn set(&mut self, key: &Bytes, value: Option<Bytes>, oldest: u64) {
-        let versions = self.rows.entry(Arc::clone(key)).or_default();
-        versions.push((self.version, value));
-        prune(versions, oldest);
-        match versions.as_slice() {
-            [] => drop(self.rows.remove(key)),
-            [(_, Some(_))] => {}
-            _ => self.stale.push_back((self.version, Arc::clone(key))),
+        let version = (self.version, value);
+        let versions = match self.rows.entry(Arc::clone(key)) {
+            Entry::Vacant(vacant) => vacant.insert(Versions { newest: version, older: Vec::new() }),
+            Entry::Occupied(occupied) => {
+                let versions = occupied.into_mut();
+                versions.push(version);
+                versions.prune(oldest);
+                versions
+            }
+        };
+        if versions.is_empty(oldest) {
+            self.rows.remove(key);
+        } else if !versions.is_settled() {
+            self.stale.push_back((self.version, Arc::clone(key)));
         }
     }
 }
 
-/// Drops the versions that no transaction at `oldest` or later can see.
-fn prune(versions: &mut Versions, oldest: u64) {
-    let first = versions.iter().rposition(|(at, _)| *at <= oldest).unwrap_or(0);
-    versions.drain(..first);
-    if let [(at, None)] = versions.as_slice()
-        && *at <= oldest
-    {
-        versions.clear();
-    }
+/// The values of one key. Almost always there is the newest one alone, which costs no room beside.
+#[derive(Debug)]
+struct Versions {
+    newest: Version,
+    /// Those that an open transaction may still see, newest last.
+    older: Vec<Version>,
 }
 
-fn visible(versions: &Versions, version: u64) -> Option<Bytes> {
-    versions.iter().rev().find(|(at, _)| *at <= version)?.1.clone()
+impl Versions {
+    /// What a transaction that reads at `version` sees.
+    fn visible(&self, version: u64) -> Option<&Bytes> {
+        let seen = |(at, _): &&Version| *at <= version;
+        let found =
+            if seen(&&self.newest) { &self.newest } else { self.older.iter().rev().find(seen)? };
+        found.1.as_ref()
+    }
+
+    /// Puts a version on top.
+    fn push(&mut self, version: Version) {
+        self.older.push(std::mem::replace(&mut self.newest, version));
+    }
+
+    /// Drops the versions that no transaction at `oldest` or later can see.
+    fn prune(&mut self, oldest: u64) {
+        if self.newest.0 <= oldest {
+            self.older = Vec::new();
+        } else {
+            let first = self.older.iter().rposition(|(at, _)| *at <= oldest).unwrap_or(0);
+            self.older.drain(..first);
+        }
+    }
+
+    /// Whether nobody can see anything here.
+    fn is_empty(&self, oldest: u64) -> bool {
+        self.newest.1.is_none() && self.newest.0 <= oldest && self.older.is_empty()
+    }
+
+    /// Whether there is the newest value and nothing else.
+    fn is_settled(&self) -> bool {
+        self.newest.1.is_some() && self.older.is_empty()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -148,7 +184,7 @@ impl Drop for MemoryTxn {
 
 impl MemoryTxn {
     fn stored(&self, key: &[u8]) -> Option<Bytes> {
-        visible(self.shared.state().rows.get(key)?, self.version)
+        self.shared.state().rows.get(key)?.visible(self.version).cloned()
     }
 
     /// The next rows of the snapshot in `range`, at most `count`, and whether these are all.
@@ -169,10 +205,10 @@ impl MemoryTxn {
         loop {
             let next = if reverse { rows.next_back() } else { rows.next() };
             let Some((key, versions)) = next else { return (chunk, true) };
-            if let Some(value) = visible(versions, self.version)
+            if let Some(value) = versions.visible(self.version)
                 && !self.buffer.is_cleared(key)
             {
-                chunk.push_back((Arc::clone(key), value));
+                chunk.push_back((Arc::clone(key), Arc::clone(value)));
                 if chunk.len() == count {
                     return (chunk, false);
                 }
@@ -358,7 +394,7 @@ impl Txn for MemoryTxn {
                 Write::Del => None,
                 Write::Add(delta) => {
                     let stored = state.rows.get(key.as_slice());
-                    let stored = stored.and_then(|versions| versions.last()?.1.clone());
+                    let stored = stored.and_then(|versions| versions.newest.1.clone());
                     Some(buffer::add(stored.as_deref(), *delta).into())
                 }
             };
@@ -440,7 +476,7 @@ mod tests {
             open.clear();
             let state = engine.shared.state();
             assert!(state.stale.is_empty());
-            assert!(state.rows.values().all(|versions| matches!(versions[..], [(_, Some(_))])));
+            assert!(state.rows.values().all(Versions::is_settled));
         });
     }
 }

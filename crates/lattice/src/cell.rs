@@ -149,6 +149,12 @@ impl Cell {
         cell
     }
 
+    /// The same value with all branches absent: what travels when this cell alone is asked for.
+    pub fn without_branches(&self) -> Cell {
+        let branches = vec![None; self.0.branches.len()].into_boxed_slice();
+        Cell::with_id(self.0.bytes.clone(), branches, self.id())
+    }
+
     /// Decodes one cell. Its branches are absent; [`message`] brings them.
     ///
     /// # Errors

@@ -5,12 +5,14 @@
 //! Read [`cell`] first (values, their one encoding, their ids), then [`live`] (what commands run on).
 
 pub mod cell;
+pub mod entry;
 mod error;
 pub mod index;
 pub mod keyfile;
 pub mod live;
 pub mod replica;
 pub mod sign;
+pub mod sync;
 
 pub use error::Error;
 pub use index::Index;

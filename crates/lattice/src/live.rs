@@ -30,7 +30,10 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 
+use crate::index::Index;
+
 mod error;
+mod explain;
 mod fields;
 mod hashes;
 mod hashing;
@@ -42,6 +45,7 @@ mod pack;
 mod ranking;
 mod record;
 mod replay;
+mod replicate;
 mod sequence;
 mod sets;
 mod strings;
@@ -50,6 +54,7 @@ mod touch;
 mod zsets;
 
 pub use error::Error;
+pub use explain::{Column, Explanation};
 pub use fields::{Thresholds, parse_int};
 pub use hashes::Field;
 pub use item::Type;
@@ -58,14 +63,18 @@ pub use lists::End;
 pub use ranking::Bound;
 pub use record::{Change, RECORD_VERSION, Reader, Record, Writer};
 pub use replay::SnapshotStep;
+pub use replicate::{AHEAD_MAX_MS, Merged, Source, publication};
 pub use strings::Ttl;
 pub use zsets::{Added, ZaddRule};
 
 use hashing::Hashing;
-use item::Item;
+pub(crate) use item::Item;
 use replay::Snapshot;
 use table::Table;
 use touch::Touched;
+
+pub(crate) use item::Holds;
+pub(crate) use touch::{ListEdit, Touch};
 
 /// Draws a number below its argument.
 pub type Below<'a> = &'a mut dyn FnMut(u64) -> u64;
@@ -82,6 +91,8 @@ const EXPIRE_PER_CALL: usize = 64;
 pub struct Settings {
     /// Notes what changed for the publish tick. Keys and fields are then limited in length.
     pub replication: bool,
+    /// The name of this node's column in counters; see `replica::absorb::column`.
+    pub column: Vec<u8>,
     /// Records changes for [`Live::take_changes`].
     pub journal: bool,
     /// Keeps the names of expired keys for [`Live::take_expired`].
@@ -108,6 +119,10 @@ pub(crate) struct Database {
     /// The first of them, so that most commands look at one number.
     pub(crate) next_expiry: u64,
     pub(crate) touched: Touched,
+    /// What is published of this database, as of the last fold.
+    pub(crate) index: Index,
+    /// Removals from before this are forgotten, and not taken from others.
+    pub(crate) collected_before: i64,
 }
 
 impl Database {
@@ -118,6 +133,8 @@ impl Database {
             expiring: BTreeSet::new(),
             next_expiry: u64::MAX,
             touched: Touched::default(),
+            index: Index::new(),
+            collected_before: 0,
         }
     }
 
@@ -391,5 +408,9 @@ impl Shared {
     }
 }
 
+#[cfg(test)]
+mod converge;
+#[cfg(test)]
+mod semantics;
 #[cfg(test)]
 mod tests;

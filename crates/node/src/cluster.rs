@@ -25,6 +25,7 @@ use kumiko_kv::{Engine, Retry, run};
 use crate::{Error, Service, clock};
 
 mod beat;
+pub mod channels;
 mod jobs;
 mod mail;
 pub mod report;

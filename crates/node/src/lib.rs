@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod engine;
 pub mod error;
 pub mod http;
+pub mod mongo;
 pub mod node;
 pub mod random;
 pub mod redis;

@@ -8,7 +8,7 @@ use kumiko_coordinator::{Dialect, NodeId};
 
 use crate::cluster::{self, Identity};
 use crate::engine::Missing;
-use crate::{Error, Service, Settings, engine, http, random, redis};
+use crate::{Error, Service, Settings, engine, http, mongo, random, redis};
 
 /// A running node. Stop it with [`Node::stop`]; dropping it stops it too.
 pub struct Node {
@@ -24,13 +24,23 @@ impl Node {
         let mut node = Node { engine, services: Vec::new() };
         let mut routes = http::Routes::default();
         let identity = identity(settings)?;
-        if let Some((service, _)) =
+        let mut front = None;
+        if let Some((service, handle)) =
             redis::setup::start_from(settings, &node.engine, identity.node.0)?
         {
             node.services.push(service);
+            front = Some(handle);
+        }
+        if let Some(address) = settings.address("mongo") {
+            let set = Some(settings.text("mongo-replica-set")).filter(|it| !it.is_empty());
+            let set = set.map(Into::into);
+            node.services.push(mongo::start(address, Arc::clone(&node.engine), set)?);
         }
         let (cluster, service) = cluster::start(Arc::clone(&node.engine), identity)?;
         node.services.push(service);
+        if let Some(front) = front.filter(|_| node.engine.shared()) {
+            cluster::channels::join(&front, &cluster);
+        }
         cluster::report::add_routes(&mut routes, &node.engine, &cluster);
         if let Some(address) = settings.address("http") {
             node.services.push(http::start(address, Arc::clone(&node.engine), routes)?);

@@ -258,6 +258,12 @@ impl Command {
         self
     }
 
+    /// Some of its keys are where no position tells: those that SORT's patterns name.
+    pub const fn movable(mut self) -> Command {
+        self.flags |= MOVABLE_KEYS;
+        self
+    }
+
     /// What concurrency makes of it.
     pub const fn meaning(mut self, meaning: Meaning) -> Command {
         self.meaning = meaning;

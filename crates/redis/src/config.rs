@@ -130,7 +130,9 @@ impl Config {
             for parameter in PARAMETERS {
                 let names = std::iter::once(parameter.name).chain(parameter.alias);
                 for name in names {
-                    if pattern::matches_any_case(wanted, name.as_bytes()) {
+                    // Those of tests are found by their names alone.
+                    let hidden = table::HIDDEN.contains(&name) && wanted != name.as_bytes();
+                    if !hidden && pattern::matches_any_case(wanted, name.as_bytes()) {
                         found.insert(name, self.get(parameter.name));
                     }
                 }

@@ -3,9 +3,10 @@
 use kumiko_wire::resp::number;
 
 /// Reads a double as C's `strtod` does: leading space is skipped, too large becomes infinite,
-/// nothing at all is zero. Ranges of sorted sets and SORT read numbers this way.
+/// nothing at all is zero, and a zero byte ends the text. Ranges of sorted sets and SORT read
+/// numbers this way.
 pub(crate) fn parse_f64_loose(text: &[u8]) -> Option<f64> {
-    let text = text.trim_ascii_start();
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default().trim_ascii_start();
     if text.is_empty() {
         return Some(0.0);
     }
@@ -39,6 +40,7 @@ mod tests {
             ("1e999", Some(f64::INFINITY)),
             ("-1e999", Some(f64::NEG_INFINITY)),
             ("inf", Some(f64::INFINITY)),
+            ("\0x", Some(0.0)),
             ("nan", None),
             ("1x", None),
             ("1 ", None),

@@ -117,6 +117,26 @@ pub struct SlowEntry {
     pub name: Vec<u8>,
 }
 
+/// What a client published.
+#[derive(Clone, Copy, Debug)]
+pub struct Published<'a> {
+    /// Whether the channel is a shard channel.
+    pub shard: bool,
+    /// The channel.
+    pub channel: &'a [u8],
+    /// The message.
+    pub message: &'a [u8],
+}
+
+/// Takes what a client published.
+pub struct Relay(pub Box<dyn Fn(Published<'_>) + Send>);
+
+impl std::fmt::Debug for Relay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Relay")
+    }
+}
+
 /// Everything that all clients share.
 #[derive(Debug)]
 pub struct Server {
@@ -134,6 +154,8 @@ pub struct Server {
     pub blocking: Blocking,
     /// Who watches which key.
     pub watching: Watching,
+    /// Passes what clients publish on to other nodes, if there are any.
+    pub relay: Option<Relay>,
     /// Users and rights.
     pub acl: Acl,
     /// Where the users are kept, if they are.
@@ -204,6 +226,7 @@ impl Server {
             pubsub: PubSub::default(),
             blocking: Blocking::default(),
             watching: Watching::default(),
+            relay: None,
             acl: Acl::default(),
             users_file: None,
             config: Config::default(),

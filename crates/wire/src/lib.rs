@@ -4,6 +4,9 @@
 //! module of its own: a decoder that takes bytes as they arrive and never trusts a length, and a
 //! writer that appends to a buffer.
 //!
-//! Read [`resp`] for the Redis protocol.
+//! Read [`resp`] for the Redis protocol, [`mongo`] for MongoDB's,
+//! [`latticenode`] for replication.
 
+pub mod latticenode;
+pub mod mongo;
 pub mod resp;

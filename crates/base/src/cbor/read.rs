@@ -121,6 +121,22 @@ impl<'a> Decoder<'a> {
         self.take(0)
     }
 
+    /// Passes over the next item, whatever it holds, without keeping any of it.
+    pub fn skip(&mut self) -> Result<(), Error> {
+        // Each item takes at least one byte, so this cannot overflow.
+        let mut left: usize = 1;
+        while 0 < left {
+            left -= 1;
+            match self.token()? {
+                Token::Array(count) => left += count,
+                Token::Map(count) => left += 2 * count,
+                Token::Tag(_) => left += 1,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The head of the next item.
     ///
     /// # Errors

@@ -86,6 +86,9 @@ fn decode_undoes_encode() {
         let value = value(draw, 0);
         let bytes = encode(&value).unwrap();
         assert_eq!(decode(&bytes).unwrap(), value);
+        let mut decoder = Decoder::new(&bytes);
+        decoder.skip().unwrap();
+        decoder.done().unwrap();
         // What we wrote has one form only.
         assert_eq!(encode(&decode(&bytes).unwrap()).unwrap(), bytes);
         assert_eq!(decode_some(&[bytes, vec![1, 2]].concat()).unwrap(), (value, [1, 2].as_slice()));
@@ -122,6 +125,8 @@ fn any_bytes_decode_or_are_refused() {
             assert!(heap(&value) <= room, "{} bytes became {}", bytes.len(), heap(&value));
             assert!(encode(&value).is_ok());
         }
+        let mut skipping = Decoder::new(&bytes);
+        while skipping.skip().is_ok() {}
         let mut decoder = Decoder::new(&bytes);
         let _ = (decoder.map(), decoder.text(), decoder.int::<u8>(), decoder.array());
     });

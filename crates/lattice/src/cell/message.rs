@@ -131,17 +131,32 @@ pub fn missing(top: &Cell, count_max: usize) -> Vec<Id> {
 /// `Encoding` if a branch does not fit where its id stands, `TooLarge` if branches hang more than
 /// [`DEPTH_MAX`] below each other.
 pub fn complete(top: &Cell, known: &mut dyn FnMut(&Id) -> Option<Cell>) -> Result<Cell, Error> {
+    assemble(top, [], known)
+}
+
+/// The same value with the branches in `parts`, which may name each other, and those that `known`
+/// has.
+///
+/// # Errors
+///
+/// As [`complete`].
+pub fn assemble<'a>(
+    top: &Cell,
+    parts: impl IntoIterator<Item = &'a Cell>,
+    known: &mut dyn FnMut(&Id) -> Option<Cell>,
+) -> Result<Cell, Error> {
     let mut linker = Linker::default();
     linker.add(top.bytes(), None)?;
-    let mut below: HashMap<Id, Cell> = HashMap::new();
-    for branch in novelty(top, &mut |_| false, usize::MAX) {
+    let mut whole: HashMap<Id, Cell> = HashMap::new();
+    let below = novelty(top, &mut |_| false, usize::MAX);
+    for branch in below.into_iter().chain(parts.into_iter().cloned()) {
         if branch.is_complete() {
-            below.insert(branch.id(), branch);
+            whole.insert(branch.id(), branch);
         } else {
             linker.add_owned(&branch)?;
         }
     }
-    linker.link(&mut |id| below.get(id).cloned().or_else(|| known(id)))
+    linker.link(&mut |id| whole.get(id).cloned().or_else(|| known(id)))
 }
 
 /// Makes cells of encodings that name each other.

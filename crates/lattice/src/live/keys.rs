@@ -58,6 +58,18 @@ impl Db<'_> {
         }
     }
 
+    /// Notes a write that changes nothing here and yet counts against removals elsewhere.
+    #[inline]
+    pub(crate) fn repeated(&mut self, change: &Change<'_>) {
+        if self.shared.settings.replication {
+            if self.shared.settings.journal && self.shared.replay_ms.is_none() {
+                self.shared.record(self.id, &self.base.name, self.now_ms, change);
+            }
+            let at_ms = self.shared.replay_ms.unwrap_or(self.now_ms);
+            self.base.touched.note(at_ms, change);
+        }
+    }
+
     /// The item of a key that is there now. Expires it if its time has come.
     #[inline]
     pub(crate) fn item(&mut self, hash: u64, key: &[u8]) -> Option<&mut Item> {
@@ -314,6 +326,24 @@ impl Db<'_> {
         self.base.table = super::Table::new();
         self.base.expiring.clear();
         self.base.next_expiry = u64::MAX;
+    }
+
+    /// Makes a key look as if it was last used so many seconds ago.
+    pub fn set_idle(&mut self, key: &[u8], idle_s: u64) {
+        let clock = (self.now_ms / 1000).saturating_sub(idle_s) as u32 & 0xFF_FFFF;
+        let (hash, count_uses) = (self.hash(key), self.shared.settings.count_uses);
+        if let Some(item) = self.item(hash, key).filter(|_| !count_uses) {
+            item.set_access(clock);
+        }
+    }
+
+    /// Makes a key look as if it was used so often, on the scale of [`Facts::uses`].
+    pub fn set_uses(&mut self, key: &[u8], uses: u8) {
+        let minute = (self.now_ms / 60_000) as u32 & 0xFFFF;
+        let (hash, count_uses) = (self.hash(key), self.shared.settings.count_uses);
+        if let Some(item) = self.item(hash, key).filter(|_| count_uses) {
+            item.set_access((minute << 8) | u32::from(uses));
+        }
     }
 
     /// What OBJECT and MEMORY tell about a key, which does not count as a use.

@@ -162,13 +162,20 @@ pub enum Change<'a> {
         /// The value as an image.
         image: &'a [u8],
     },
-    /// The replicated entry of a key, as a complete cell message; earlier changes are part of it.
+    /// What is to be merged into the replicated entry of a key, which then has all changes so far.
     Entry {
         /// The key.
         key: &'a [u8],
-        /// The cells; empty if the entry was collected.
+        /// An entry as a complete message of cells.
         cells: &'a [u8],
     },
+    /// What was removed before a time is forgotten by the replicated state.
+    Collect {
+        /// Milliseconds since the epoch.
+        before_ms: u64,
+    },
+    /// The replicated state has all changes of the database so far.
+    Folded,
     /// The database is emptied.
     Flush,
     /// The database changes its content with another one.
@@ -193,9 +200,10 @@ pub enum Change<'a> {
     },
 }
 
-const KINDS: [&str; 22] = [
+const KINDS: [&str; 24] = [
     "", "set", "write", "append", "setrange", "incr", "del", "expire", "hset", "hdel", "sadd",
     "srem", "zadd", "zrem", "linsert", "lset", "ldel", "rename", "put", "entry", "flush", "swap",
+    "collect", "folded",
 ];
 const SNAPSHOT: u8 = 61;
 const DATABASE: u8 = 62;
@@ -225,6 +233,8 @@ impl<'a> Change<'a> {
             | Change::Put { key, .. }
             | Change::Entry { key, .. } => Some(key),
             Change::Flush
+            | Change::Folded
+            | Change::Collect { .. }
             | Change::Swap { .. }
             | Change::Database { .. }
             | Change::Time { .. }
@@ -255,6 +265,8 @@ impl<'a> Change<'a> {
             Change::Entry { .. } => 19,
             Change::Flush => 20,
             Change::Swap { .. } => 21,
+            Change::Collect { .. } => 22,
+            Change::Folded => 23,
             Change::Database { .. } => DATABASE,
             Change::Time { .. } => TIME,
             Change::Snapshot { .. } => SNAPSHOT,
@@ -284,7 +296,7 @@ impl<'a> Change<'a> {
                 put_bytes(to, bytes);
             }
             Change::Incr { by, .. } => put_varint(to, ((by << 1) ^ (by >> 63)) as u64),
-            Change::Del { .. } | Change::Flush => {}
+            Change::Del { .. } | Change::Flush | Change::Folded => {}
             Change::Expire { at_ms, .. } => put_varint(to, at_ms),
             Change::HashSet { field, value, .. } => {
                 put_bytes(to, field);
@@ -314,7 +326,9 @@ impl<'a> Change<'a> {
                 put_bytes(to, image);
             }
             Change::Entry { cells, .. } => put_bytes(to, cells),
-            Change::Time { ms: number } | Change::Snapshot { number } => put_varint(to, number),
+            Change::Time { ms: number }
+            | Change::Collect { before_ms: number }
+            | Change::Snapshot { number } => put_varint(to, number),
         }
     }
 }
@@ -517,6 +531,8 @@ impl<'a> Reader<'a> {
             19 => Change::Entry { key, cells: self.bytes()? },
             20 => Change::Flush,
             21 => Change::Swap { name: self.bytes()? },
+            22 => Change::Collect { before_ms: self.number()? },
+            23 => Change::Folded,
             DATABASE => Change::Database { name: self.bytes()? },
             TIME => Change::Time { ms: self.number()? },
             SNAPSHOT => Change::Snapshot { number: self.number()? },

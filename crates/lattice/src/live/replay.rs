@@ -1,16 +1,26 @@
 //! The journal's other half: replaying records, and snapshots that do not stop writers.
 
+use std::collections::VecDeque;
+use std::ops::Bound;
+
 use super::record::{Change, Reader, Writer};
 use super::{Db, DbId, Error, Live, image, table};
+use crate::cell::message;
+use crate::index::Index;
+
+/// The states that are still to be written.
+type States = VecDeque<(DbId, Index)>;
 
 /// Where the running snapshot stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) number: u64,
     database: u32,
     cursor: u64,
     /// Keys changed all at once, which a walk cannot follow.
     pub(crate) broken: bool,
+    /// The replicated states, once all values are written, and the last key written of the first.
+    entries: Option<(States, Vec<u8>)>,
 }
 
 impl Snapshot {
@@ -88,20 +98,45 @@ impl Live {
 
     /// Begins a snapshot; one that was running is given up. `number` must be new and not zero.
     pub fn snapshot_begin(&mut self, number: u64) {
-        self.shared.snapshot = Some(Snapshot { number, database: 0, cursor: 0, broken: false });
+        self.shared.snapshot =
+            Some(Snapshot { number, database: 0, cursor: 0, broken: false, entries: None });
     }
 
-    /// Writes the next part of the snapshot: records of whole values, about `bytes_max` of them.
+    /// Writes the next part of the snapshot: records of whole values and of replicated entries,
+    /// about `bytes_max` of them.
     ///
     /// Writers go on between the steps; their records know what the snapshot has yet to write.
     /// Without a running snapshot there is nothing to write and the answer is an empty last part.
     pub fn snapshot_step(&mut self, bytes_max: usize, now_ms: u64) -> SnapshotStep {
-        let Some(mut at) = self.shared.snapshot else { return SnapshotStep::Last(Vec::new()) };
+        let Some(mut at) = self.shared.snapshot.take() else {
+            return SnapshotStep::Last(Vec::new());
+        };
         if at.broken {
-            self.shared.snapshot = None;
             return SnapshotStep::Restart;
         }
         let mut writer = Writer::default();
+        self.snapshot_values(&mut at, &mut writer, bytes_max, now_ms);
+        if (at.database as usize) < self.databases.len() {
+            self.shared.snapshot = Some(at);
+            return SnapshotStep::Part(writer.take());
+        }
+        if at.entries.is_none() {
+            at.entries = Some((self.snapshot_states(now_ms), Vec::new()));
+        }
+        if self.snapshot_entries(&mut at, &mut writer, bytes_max, now_ms) {
+            self.shared.snapshot = Some(at);
+            return SnapshotStep::Part(writer.take());
+        }
+        SnapshotStep::Last(writer.take())
+    }
+
+    fn snapshot_values(
+        &self,
+        at: &mut Snapshot,
+        writer: &mut Writer,
+        bytes_max: usize,
+        now_ms: u64,
+    ) {
         while let Some(base) = self.databases.get(at.database as usize) {
             let hashing = &self.shared.hashing;
             at.cursor = base.table.scan(
@@ -122,13 +157,56 @@ impl Live {
                 break;
             }
         }
-        if (at.database as usize) < self.databases.len() {
-            self.shared.snapshot = Some(at);
-            SnapshotStep::Part(writer.take())
-        } else {
-            self.shared.snapshot = None;
-            SnapshotStep::Last(writer.take())
+    }
+
+    /// The replicated states with everything folded, so that the values need no folding again.
+    fn snapshot_states(&mut self, now_ms: u64) -> States {
+        let mut states = VecDeque::new();
+        if self.shared.settings.replication {
+            for index in 0..self.databases.len() {
+                let id = DbId(index as u32);
+                // A damaged state is reported by the next publish; its values are written anyway.
+                if self.fold(id, now_ms).is_ok() {
+                    states.push_back((id, self.state(id).clone()));
+                }
+            }
         }
+        states
+    }
+
+    /// True if there is more.
+    fn snapshot_entries(
+        &self,
+        at: &mut Snapshot,
+        writer: &mut Writer,
+        bytes_max: usize,
+        now_ms: u64,
+    ) -> bool {
+        let (states, last) = at.entries.as_mut().expect("the states were taken");
+        while let Some((id, state)) = states.front() {
+            let name = &self.databases[id.0 as usize].name;
+            let lower = if last.is_empty() { Bound::Unbounded } else { Bound::Excluded(&last[..]) };
+            let entries = state.range(lower, Bound::Unbounded);
+            let mut next = None;
+            for it in entries.into_iter().flatten().flatten() {
+                let Ok(key) = it.key_bytes() else { continue };
+                let mut cells = Vec::new();
+                message::encode(&it.value.to_cell(), &mut cells);
+                writer.add(name, now_ms, &Change::Entry { key: &key, cells: &cells }, None);
+                if bytes_max <= writer.size() {
+                    next = Some(key.into_owned());
+                    break;
+                }
+            }
+            if let Some(key) = next {
+                *last = key;
+                return true;
+            }
+            writer.add(name, now_ms, &Change::Folded, None);
+            last.clear();
+            states.pop_front();
+        }
+        false
     }
 }
 
@@ -191,8 +269,10 @@ impl Db<'_> {
                 self.flush_raw();
                 self.changed(change);
             }
-            Change::Entry { .. }
-            | Change::Swap { .. }
+            Change::Entry { key, cells } => self.replay_entry(key, cells)?,
+            Change::Folded => self.base.touched = super::Touched::default(),
+            Change::Collect { before_ms } => self.replay_collect(before_ms)?,
+            Change::Swap { .. }
             | Change::Database { .. }
             | Change::Snapshot { .. }
             | Change::Time { .. } => {}

@@ -27,6 +27,7 @@ impl Db<'_> {
         let limits = self.shared.settings.thresholds;
         if let Some(members) = self.members(key)? {
             if !members.add(&hashing, &limits, member) {
+                self.repeated(&Change::SetAdd { key, member });
                 return Ok(false);
             }
         } else {

@@ -419,7 +419,7 @@ fn command(draw: &mut Draw, db: &mut Db<'_>, model: &mut Model) {
 
 #[test]
 fn commands_do_what_the_model_does() {
-    draw::check("commands_do_what_the_model_does", 60, |draw| {
+    draw::check("commands_do_what_the_model_does", 25, |draw| {
         let settings = settings(draw);
         let mut live = Live::new(settings.clone());
         let id = live.open(b"0");
@@ -449,7 +449,7 @@ fn commands_do_what_the_model_does() {
 /// A snapshot taken in small steps between commands, then the journal since it began.
 #[test]
 fn a_snapshot_does_not_stop_writers() {
-    draw::check("a_snapshot_does_not_stop_writers", 80, |draw| {
+    draw::check("a_snapshot_does_not_stop_writers", 30, |draw| {
         let settings = settings(draw);
         let mut live = Live::new(settings.clone());
         let ids: Vec<DbId> = [&b"0"[..], b"one", b"2"].iter().map(|it| live.open(it)).collect();
@@ -506,10 +506,30 @@ fn a_snapshot_does_not_stop_writers() {
     });
 }
 
+/// The example of `docs/format/journal.md`.
+#[test]
+fn records_have_the_documented_bytes() {
+    let mut live = Live::new(Settings { journal: true, ..Settings::default() });
+    let id = live.open(b"0");
+    let mut db = live.db(id, 1000);
+    db.set(b"k", b"v", Ttl::Clear).unwrap();
+    db.incr(b"n", -2).unwrap();
+    let batch = live.take_changes();
+    let hex: Vec<String> = batch.iter().map(|it| format!("{it:02x}")).collect();
+    assert_eq!(hex.join(" "), "01 3e 01 30 3f e8 07 01 01 6b 00 01 76 05 01 6e 03");
+    let mut reader = super::Reader::new(&batch).unwrap();
+    let mut words = Vec::new();
+    while let Some((change, _)) = reader.next().unwrap() {
+        words.push(change.word());
+    }
+    assert_eq!(words, ["database", "time", "set", "incr"]);
+    assert!(super::Reader::new(&[2]).is_err());
+}
+
 /// Broken journal bytes are refused or applied, never a panic and never without end.
 #[test]
 fn broken_records_do_no_harm() {
-    draw::check("broken_records_do_no_harm", 2000, |draw| {
+    draw::check("broken_records_do_no_harm", 500, |draw| {
         let settings = Settings { journal: true, ..Settings::default() };
         let mut live = Live::new(settings);
         let id = live.open(b"0");

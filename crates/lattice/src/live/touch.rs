@@ -13,10 +13,18 @@ pub(crate) struct Touch {
     pub(crate) reset: bool,
     /// Its string was written, not only counted up or down.
     pub(crate) written: bool,
-    /// Its expiry was set or cleared.
-    pub(crate) expiry: bool,
     /// The fields or members that changed.
     pub(crate) members: HashSet<Box<[u8]>>,
+    /// What was done to its list, in order.
+    pub(crate) edits: Vec<ListEdit>,
+}
+
+/// One edit of a list. The elements themselves are in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListEdit {
+    Insert { index: usize },
+    Set { index: usize },
+    Del { index: usize, count: usize },
 }
 
 /// The touched keys of one database.
@@ -38,6 +46,14 @@ impl Touched {
         let touch = self.touch(key, at_ms);
         touch.reset = true;
         touch.members.clear();
+        touch.edits.clear();
+    }
+
+    fn edit(&mut self, key: &[u8], at_ms: u64, edit: ListEdit) {
+        let touch = self.touch(key, at_ms);
+        if !touch.reset {
+            touch.edits.push(edit);
+        }
     }
 
     /// Notes that nothing is as it was.
@@ -59,13 +75,19 @@ impl Touched {
             Change::Write { key, .. }
             | Change::Append { key, .. }
             | Change::SetRange { key, .. } => self.touch(key, at_ms).written = true,
-            Change::Incr { key, .. }
-            | Change::ListInsert { key, .. }
-            | Change::ListSet { key, .. }
-            | Change::ListDel { key, .. } => {
+            Change::Incr { key, .. } | Change::Expire { key, .. } => {
                 self.touch(key, at_ms);
             }
-            Change::Expire { key, .. } => self.touch(key, at_ms).expiry = true,
+            Change::ListInsert { key, index, .. } => {
+                self.edit(key, at_ms, ListEdit::Insert { index: index as usize });
+            }
+            Change::ListSet { key, index, .. } => {
+                self.edit(key, at_ms, ListEdit::Set { index: index as usize });
+            }
+            Change::ListDel { key, index, count } => {
+                let edit = ListEdit::Del { index: index as usize, count: count as usize };
+                self.edit(key, at_ms, edit);
+            }
             Change::HashSet { key, field: member, .. }
             | Change::HashDel { key, field: member }
             | Change::SetAdd { key, member }
@@ -79,6 +101,8 @@ impl Touched {
             }
             Change::Flush => self.everything(at_ms),
             Change::Entry { .. }
+            | Change::Collect { .. }
+            | Change::Folded
             | Change::Swap { .. }
             | Change::Database { .. }
             | Change::Snapshot { .. }

@@ -81,6 +81,7 @@ impl Db<'_> {
             return Ok(Added::Refused(Some(old)));
         }
         if score.to_bits() == old.to_bits() {
+            self.repeated(&Change::ZsetSet { key, member, score });
             return Ok(Added::Same(old));
         }
         self.zset_raw(key, member, score)?;

@@ -15,7 +15,7 @@ use crate::sign::Owner;
 /// The type tag of counters.
 const COUNTER: i64 = 5;
 /// The largest type tag.
-const TYPE_MAX: i64 = 5;
+const TYPE_MAX: i64 = 6;
 /// How many refused keys are named; beyond, they are only counted.
 pub const REFUSED_NAMED_MAX: usize = 100;
 
@@ -138,7 +138,8 @@ fn weigh(
     let Some(type_tag) = type_of(entry) else {
         return keep(Verdict::Refuse("the entry is malformed"));
     };
-    let cut = if type_tag == Some(COUNTER) {
+    // An entry with an extension says more than its columns; the judge cuts those.
+    let cut = if type_tag == Some(COUNTER) && entry.form() == Form::Vector(4) {
         match own_columns(entry, owner, layout)? {
             Columns::All => None,
             Columns::Some(cell) => Some(cell),

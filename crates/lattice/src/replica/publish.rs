@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::manifest::{RESERVED_PREFIX, SEEN_MAX};
 use super::{Layout, MANIFEST_KEY, Manifest, Place, Store, Verified};
 use crate::Error;
-use crate::cell::{Cell, View, Writer};
+use crate::cell::{Cell, Form, View, Writer};
 use crate::index::{Batch, Entry, Index};
 use crate::sign::{Owner, Signer};
 
@@ -64,6 +64,31 @@ impl Publisher {
         seen: &BTreeMap<Owner, u64>,
         now_ms: u64,
     ) -> Result<Verified, Error> {
+        let index = self.index.clone();
+        self.publish_from(&index, batch, seen, now_ms)
+    }
+
+    /// As `publish`, for a state that was kept elsewhere and takes the place of the last one.
+    ///
+    /// # Errors
+    ///
+    /// `Missing` if the Index is not complete where the manifest stands.
+    pub fn publish_state(
+        &mut self,
+        state: &Index,
+        seen: &BTreeMap<Owner, u64>,
+        now_ms: u64,
+    ) -> Result<Verified, Error> {
+        self.publish_from(state, &mut Batch::new(), seen, now_ms)
+    }
+
+    fn publish_from(
+        &mut self,
+        state: &Index,
+        batch: &mut Batch,
+        seen: &BTreeMap<Owner, u64>,
+        now_ms: u64,
+    ) -> Result<Verified, Error> {
         let sequence = now_ms.max(self.sequence + 1);
         let manifest = Manifest {
             database: self.database.clone(),
@@ -72,7 +97,7 @@ impl Publisher {
             seen: seen.iter().take(SEEN_MAX).map(|(owner, it)| (*owner, *it)).collect(),
         };
         batch.put_string(MANIFEST_KEY, |writer| manifest.write(writer, Layout::Seed));
-        self.index = self.index.update(batch)?;
+        self.index = state.update(batch)?;
         self.sequence = sequence;
         let store = Store {
             database: self.database.clone(),
@@ -113,6 +138,11 @@ impl Converter {
             let mut batch = Batch::new();
             from.diff(&store.index, &mut |it| {
                 match it.theirs {
+                    // What four elements cannot say, or Convex does not know.
+                    Some(entry) if needs_form(entry) => {
+                        let cell = crate::entry::Entry::decode(entry)?.encode_for_convex()?;
+                        batch.put(it.key, |writer| writer.cell(&cell))?;
+                    }
                     Some(entry) => {
                         batch.put(it.key, |writer| write_expiry(writer, entry, false))?;
                     }
@@ -147,6 +177,14 @@ pub fn from_convex(index: &Index) -> Result<Index, Error> {
         batch.put(key, |writer| write_expiry(writer, value, true))?;
     }
     Index::new().update(&batch)
+}
+
+/// Whether an entry is one of ours with an extension, or a list by positions.
+fn needs_form(entry: View<'_>) -> bool {
+    const LIST: i64 = 6;
+    let kind = entry.slots().nth(1).and_then(|it| it.view().ok());
+    super::stamp_of(entry).is_some()
+        && (entry.form() == Form::Vector(5) || kind.and_then(View::as_int) == Some(LIST))
 }
 
 /// Appends an entry with "no expiry" written as 0 or as nil. Anything else stays as it is.

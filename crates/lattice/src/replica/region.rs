@@ -188,8 +188,12 @@ impl Region {
         Cell::map(entries)
     }
 
-    /// The root: an Index with the one region `:kv`.
+    /// The root: an Index with the one region `:kv`, or nil if there is no slot in it.
     pub fn root(&self, layout: Layout) -> Cell {
+        let is_shown = |place: &Place| layout == Layout::Seed || place.layout() == Layout::Convex;
+        if !self.slots.keys().any(is_shown) {
+            return Cell::nil();
+        }
         let root: Index = [(Cell::keyword("kv"), self.cell(layout))].into_iter().collect();
         root.cell().clone()
     }

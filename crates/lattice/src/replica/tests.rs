@@ -326,7 +326,7 @@ fn malformed_entries_are_left_out() {
         Cell::int(1),
         Cell::vector(&[]),
         entry(Cell::int(1), Some(0), 0, Cell::nil()),
-        entry(Cell::int(1), Some(6), 5, Cell::nil()),
+        entry(Cell::int(1), Some(7), 5, Cell::nil()),
         entry(Cell::int(1), Some(-1), 5, Cell::nil()),
         entry(Cell::int(1), None, 5, Cell::nil()),
         entry(Cell::int(1), Some(0), 5, Cell::int(-1)),

@@ -81,6 +81,14 @@ pub const SETTINGS: &[Setting] = &[
         repair,
         "A damaged journal: show tells what a repair would lose, apply loses it",
     ),
+    one("mongo", "ADDRESS", "127.0.0.1:27017", listen, "Listen for MongoDB clients here, or off"),
+    one(
+        "mongo-replica-set",
+        "NAME",
+        "",
+        any,
+        "Tell MongoDB clients that this node is the one member of this replica set",
+    ),
     one("http", "ADDRESS", "127.0.0.1:8080", listen, "Answer /health and /metrics here, or off"),
     one("cluster", "NAME", "kumiko", word, "The cluster that this node belongs to"),
     one(

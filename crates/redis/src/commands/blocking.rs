@@ -130,7 +130,12 @@ fn move_or_wait(
     let timeout_ms = ctx.timeout_ms(args, timeout_at)?;
     let keys = args.slice(1..2);
     if first_ready(ctx, &keys, Type::List)?.is_none() {
-        ctx.block(args, keys.from(0), Wanted::List, timeout_ms, TimedOut::Null);
+        if ctx.may_block() {
+            // Redis answers the null of an array here, but that of a string inside MULTI.
+            ctx.block(args, keys.from(0), Wanted::List, timeout_ms, TimedOut::NullArray);
+        } else {
+            ctx.reply.null();
+        }
         return Ok(());
     }
     let element = move_element(ctx, (args.get(1), from), (args.get(2), to))?;

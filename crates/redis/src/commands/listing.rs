@@ -98,7 +98,7 @@ fn write_key_specs(ctx: &mut Context<'_>, command: &Command) {
     ctx.reply.set(1);
     ctx.reply.map(3);
     ctx.reply.bulk(b"flags");
-    let flags = access(command);
+    let flags = access(command, first);
     ctx.reply.set(flags.len());
     for flag in flags {
         ctx.reply.simple(flag);
@@ -125,7 +125,18 @@ fn write_key_specs(ctx: &mut Context<'_>, command: &Command) {
     ctx.reply.int(0);
 }
 
-fn access(command: &Command) -> Vec<&'static str> {
+/// What is done with the key at an argument.
+fn access(command: &Command, at: usize) -> Vec<&'static str> {
+    match (command.name, at) {
+        ("set" | "mset" | "setex" | "psetex", _) => return vec!["OW", "update"],
+        ("lmove" | "rpoplpush" | "blmove" | "brpoplpush", 1) => {
+            return vec!["RW", "access", "delete"];
+        }
+        ("lmove" | "rpoplpush" | "blmove" | "brpoplpush", _) => return vec!["RW", "insert"],
+        ("sort", 1) => return vec!["RO", "access"],
+        ("sort", _) => return vec!["OW", "update"],
+        _ => {}
+    }
     if command.has(WRITE) {
         vec!["RW", "access", "update"]
     } else if command.has(READONLY) {
@@ -183,7 +194,8 @@ fn write_docs(ctx: &mut Context<'_>, command: &'static Command) {
 }
 
 fn list(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
-    let mut commands = top_level(ctx);
+    let rows = ctx.server.table.rows().iter();
+    let mut commands: Vec<&'static Command> = rows.map(|row| row.command).collect();
     if 2 < args.len() {
         if args.len() != 5 || !args.is(2, "filterby") {
             return Err(fail::SYNTAX);
@@ -243,7 +255,7 @@ fn getkeysandflags(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     for at in positions {
         ctx.reply.array(2);
         ctx.reply.bulk(request.get(at));
-        let flags = access(command);
+        let flags = access(command, at);
         ctx.reply.set(flags.len());
         for flag in flags {
             ctx.reply.simple(flag);

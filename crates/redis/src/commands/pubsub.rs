@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::client::Slot;
 use crate::command::{ALLOW_BUSY, Command, FAST, LOADING, Meaning, NOSCRIPT, PUBSUB, STALE};
 use crate::commands::pattern;
+use crate::server::Published;
 use crate::server::pubsub::leave;
 use crate::{Args, Context, Outcome};
 
@@ -161,13 +162,22 @@ fn sunsubscribe(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     Ok(())
 }
 
+/// The answer counts those who hear it here; how many hear it on other nodes is not known.
+fn relay(ctx: &Context<'_>, args: &Args<'_>, shard: bool) {
+    if let Some(relay) = &ctx.server.relay {
+        (relay.0)(Published { shard, channel: args.get(1), message: args.get(2) });
+    }
+}
+
 fn publish(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
+    relay(ctx, args, false);
     let count = ctx.server.publish(args.get(1), args.get(2), Some(ctx.client));
     ctx.reply.count(count);
     Ok(())
 }
 
 fn spublish(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
+    relay(ctx, args, true);
     let count = ctx.server.publish_shard(args.get(1), args.get(2), Some(ctx.client));
     ctx.reply.count(count);
     Ok(())

@@ -44,10 +44,20 @@ impl Options<'_> {
     }
 }
 
+/// Reads a cursor as C's `strtoul` does: nothing is zero, and a minus counts from the end.
 fn cursor(text: &[u8]) -> Result<u64, Fail> {
-    let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let text = std::str::from_utf8(text).ok().filter(|_| digits);
-    text.and_then(|text| text.parse().ok()).ok_or(fail::INVALID_CURSOR)
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let plain = digits.iter().all(u8::is_ascii_digit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| plain);
+    let value: u64 = digits.and_then(|it| it.parse().ok()).ok_or(fail::INVALID_CURSOR)?;
+    Ok(if negative { value.wrapping_neg() } else { value })
 }
 
 /// Reads the options from argument `first` on. Only SCAN itself takes TYPE.
@@ -150,8 +160,10 @@ mod tests {
     #[test]
     fn cursors() {
         assert_eq!(cursor(b"0"), Ok(0));
+        assert_eq!(cursor(b""), Ok(0));
+        assert_eq!(cursor(b"-5"), Ok(u64::MAX - 4));
         assert_eq!(cursor(b"18446744073709551615"), Ok(u64::MAX));
-        for bad in ["", "-1", " 1", "1 ", "x", "18446744073709551616"] {
+        for bad in ["-", " 1", "1 ", "x", "18446744073709551616"] {
             assert!(cursor(bad.as_bytes()).is_err(), "{bad}");
         }
     }

@@ -23,6 +23,7 @@ pub const COMMANDS: &[Command] = &[
         .flags(READONLY)
         .acl(CATEGORIES)
         .keys(1, 1, 1)
+        .movable()
         .meaning(Meaning::Read)
         .summary("Sort the elements of a list, a set or a sorted set"),
 ];

@@ -11,6 +11,8 @@ pub enum Kind {
     Number(i64, i64),
     /// A size, with a unit if wanted: `10mb`.
     Memory,
+    /// A size, or a part of the memory limit: `5%`.
+    MemoryOrPercent,
     /// One of these words.
     Word(&'static [&'static str]),
     /// Any text.
@@ -80,7 +82,7 @@ pub const PARAMETERS: &[Parameter] = &[
     live("maxmemory-policy", Kind::Word(POLICIES), "noeviction"),
     live("maxmemory-samples", Kind::Number(1, i32::MAX as i64), "5"),
     kept("maxmemory-eviction-tenacity", Kind::Number(0, 100), "10"),
-    kept("maxmemory-clients", Kind::Memory, "0"),
+    kept("maxmemory-clients", Kind::MemoryOrPercent, "0"),
     live("maxclients", Kind::Number(1, u32::MAX as i64), "10000"),
     live("timeout", INT, "0"),
     kept("tcp-keepalive", INT, "300"),
@@ -175,11 +177,23 @@ pub const PARAMETERS: &[Parameter] = &[
     kept("repl-backlog-size", Kind::Memory, "1048576"),
     kept("repl-timeout", Kind::Number(1, i32::MAX as i64), "60"),
     kept("loglevel", Kind::Word(&["debug", "verbose", "notice", "warning"]), "notice"),
+    fixed("daemonize", Kind::Switch, "no"),
+    Parameter {
+        name: "replicaof",
+        alias: Some("slaveof"),
+        kind: Kind::Text,
+        default: "",
+        mutable: false,
+        live: true,
+    },
     fixed("cluster-enabled", Kind::Switch, "no"),
     fixed("io-threads", Kind::Number(1, 128), "1"),
     fixed("enable-debug-command", Kind::Word(&["no", "yes", "local"]), "yes"),
     fixed("aclfile", Kind::Text, ""),
 ];
+
+/// Parameters that only tests use: a pattern does not find them.
+pub const HIDDEN: &[&str] = &["rdb-key-save-delay", "key-load-delay"];
 
 /// The parameter of this name or older name, in any case of letters.
 pub fn find(name: &[u8]) -> Option<&'static Parameter> {
@@ -219,6 +233,13 @@ impl Parameter {
             Kind::Memory => memory(text)
                 .map(|bytes| bytes.to_string())
                 .ok_or_else(|| "argument must be a memory value".to_owned()),
+            Kind::MemoryOrPercent => match text.strip_suffix('%').map(str::parse::<u32>) {
+                Some(Ok(percent)) if percent <= 100 => Ok(text.to_owned()),
+                Some(_) => Err("percentage argument must be less or equal to 100".to_owned()),
+                None => memory(text)
+                    .map(|bytes| bytes.to_string())
+                    .ok_or_else(|| "argument must be a memory or percent value".to_owned()),
+            },
             Kind::Events => match notify::parse(text.as_bytes()) {
                 Some(classes) => Ok(notify::letters(classes)),
                 None => Err("Invalid event class character. Use 'Ag$lszhxeKEtmdn'.".to_owned()),

@@ -70,7 +70,10 @@ impl Server {
         let reply = Writer { out: std::mem::take(&mut client.out), version: client.version };
         let mark = reply.mark();
         let (mut reply, waits) = self.dispatch(client, reply, args);
+        // What a listener hears of its channels is no reply, so it is never left out.
+        let listens = client.last_command.is_some_and(changes_subscriptions);
         match client.reply_mode {
+            _ if listens => {}
             ReplyMode::On => {}
             ReplyMode::Off => reply.rewind(mark),
             ReplyMode::SkipNext => {
@@ -158,6 +161,12 @@ impl Server {
         if client.multi.is_some() && command.has(command::NO_MULTI) {
             return Err(Fail::new("ERR Command not allowed inside a transaction"));
         }
+        if command.name == "exec"
+            && self.config.hot.memory_bytes_max != 0
+            && client.multi.as_ref().is_some_and(|it| it.writes(&|it| it.has(command::DENYOOM)))
+        {
+            self.make_room()?;
+        }
         self.permit(client, row, args, client.multi.is_some())
     }
 
@@ -233,7 +242,9 @@ impl Server {
         woken_by: Option<Vec<u8>>,
         in_multi: bool,
     ) -> (Writer, bool) {
-        if 0 < self.monitors {
+        // EXEC is shown after what it ran.
+        let late = row.command.name == "exec";
+        if 0 < self.monitors && !late {
             self.show_monitors(client, row.command, args);
         }
         let now_ms = self.now_ms;
@@ -251,6 +262,9 @@ impl Server {
         };
         let outcome = (row.command.run)(&mut context, args);
         let Context { mut reply, waits, .. } = context;
+        if 0 < self.monitors && late {
+            self.show_monitors(client, row.command, args);
+        }
         let ended = (self.clock)();
         let micros = ended.saturating_sub(self.last_micros);
         self.last_micros = ended;
@@ -482,17 +496,10 @@ fn is_transaction_control(command: &Command) -> bool {
     matches!(command.name, "exec" | "discard" | "multi" | "watch" | "quit" | "reset")
 }
 
+fn changes_subscriptions(command: &Command) -> bool {
+    command.has(command::PUBSUB) && command.name.ends_with("subscribe")
+}
+
 fn allowed_while_subscribed(command: &Command) -> bool {
-    matches!(
-        command.name,
-        "subscribe"
-            | "psubscribe"
-            | "ssubscribe"
-            | "unsubscribe"
-            | "punsubscribe"
-            | "sunsubscribe"
-            | "ping"
-            | "quit"
-            | "reset"
-    )
+    changes_subscriptions(command) || matches!(command.name, "ping" | "quit" | "reset")
 }

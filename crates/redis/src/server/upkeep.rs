@@ -32,6 +32,10 @@ impl Server {
         self.measure_clients();
         let used = self.used_memory();
         self.stats.memory_peak = self.stats.memory_peak.max(used);
+        if self.config.hot.memory_bytes_max != 0 {
+            // A limit that was lowered takes effect without waiting for a write.
+            let _ = self.make_room();
+        }
         let second = self.now_ms / 1000;
         if self.second.0 != second {
             let elapsed = second.saturating_sub(self.second.0).max(1);
@@ -222,5 +226,10 @@ impl Server {
     /// The journal cannot be written: writes are refused from now on.
     pub fn journal_failed(&mut self) {
         self.facts.journal_failed = true;
+    }
+
+    /// The journal can be written again: writes are taken.
+    pub fn journal_recovered(&mut self) {
+        self.facts.journal_failed = false;
     }
 }
