@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may unwrap")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use kumiko::eventlog::{Bounds, Content, EventId, Item, Log, PageMax, Take, Writer};
+use kumiko::kv::Engine;
+
 const POINT: &str = "~sampel-palnet";
+const OTHER: &str = "~nec";
 
 /// A directory that is removed at the end.
 struct Dir(PathBuf);
@@ -182,6 +186,7 @@ fn kill_nine() {
         child.wait().unwrap();
         assert_eq!(seen, until, "round {round}: the writer got going");
         check_after_kill(&store, answered);
+        check_short(&store);
     }
 }
 
@@ -204,6 +209,21 @@ fn check_after_kill(store: &Path, answered: u64) {
     assert!(rest.is_empty());
 }
 
+/// The log that is truncated all the time is sound too, once what was under way is removed.
+fn check_short(store: &Path) {
+    let report = run(store, &["verify", OTHER], b"");
+    let text = String::from_utf8(report.stdout).unwrap();
+    let under_way = |line: &&str| line.contains("truncated") || line.contains("no snapshot");
+    let odd: Vec<&str> = text.lines().skip(1).filter(|line| !under_way(line)).collect();
+    assert_eq!(odd, Vec::<&str>::new());
+    ok(store, &["repair", OTHER, "--take-over"], b"");
+    let latest: u64 = ok(store, &["latest", OTHER], b"").trim().parse().unwrap();
+    if latest != 0 {
+        let raw = run(store, &["read", OTHER, "--raw", "--back", "--limit", "1"], b"").stdout;
+        assert_eq!(raw, latest.to_be_bytes().repeat(10));
+    }
+}
+
 /// Mostly small events, now and then one of several transactions.
 fn event_of(id: u64) -> Vec<u8> {
     let size = match id % 20 {
@@ -216,35 +236,83 @@ fn event_of(id: u64) -> Vec<u8> {
     event
 }
 
-/// Not a test of its own: the process that [`kill_nine`] kills.
+/// Not a test of its own: the process that [`kill_nine`] kills. One thread appends and answers, one
+/// appends to another point, makes snapshots and truncates, one reads both.
 #[test]
 fn appends_until_killed() {
-    use kumiko::eventlog::{EventId, Item, Log, Take, Writer};
     let Ok(store) = std::env::var("KUMIKO_TEST_STORE") else { return };
     let spec = format!("disk:{store}");
     let engine = kumiko::node::engine::open(&spec, "always", kumiko::node::engine::Missing::Create);
     let engine = engine.unwrap();
-    let log = Log::of(POINT.parse().unwrap());
-    let writer = Writer::open(engine.as_ref(), &log, "victim", Take::Over).unwrap();
-    let latest = |engine: &dyn kumiko::kv::Engine| {
-        log.bounds(engine.begin().unwrap().as_mut(), kumiko::kv::Read::Snapshot).unwrap().latest
-    };
-    let mut next = latest(engine.as_ref()).next();
-    // An end, in case nobody kills it.
+    let engine = engine.as_ref();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            answer(engine);
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        scope.spawn(|| keep_short(engine, &done));
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                [POINT, OTHER].iter().for_each(|point| read_some(engine, &log_of(point)));
+            }
+        });
+    });
+}
+
+fn log_of(point: &str) -> Log {
+    Log::of(point.parse().unwrap())
+}
+
+fn bounds(engine: &dyn Engine, log: &Log) -> Bounds {
+    log.bounds(engine.begin().unwrap().as_mut(), kumiko::kv::Read::Snapshot).unwrap()
+}
+
+/// Appends and says so. It has an end, in case nobody kills it.
+fn answer(engine: &dyn Engine) {
+    let log = log_of(POINT);
+    let writer = Writer::open(engine, &log, "victim", Take::Over).unwrap();
+    let mut next = bounds(engine, &log).latest.next();
     for _ in 0..2_000 {
-        if next.get() % 5 == 0 {
+        if next.get().is_multiple_of(5) {
             let events: Vec<Vec<u8>> = (0..2).map(|it| event_of(next.get() + it)).collect();
             let items: Vec<Item<'_>> = events.iter().map(|it| Item::event(it)).collect();
-            next = writer.append(engine.as_ref(), next, &items).unwrap().last.next();
+            next = writer.append(engine, next, &items).unwrap().last.next();
         } else {
             let event = event_of(next.get());
-            writer.append_from(engine.as_ref(), next, &mut event.as_slice(), 0).unwrap();
+            writer.append_from(engine, next, &mut event.as_slice(), 0).unwrap();
             next = next.next();
         }
         let mut out = std::io::stdout();
-        writeln!(out, "answered {}", EventId::get(next.prior())).unwrap();
+        writeln!(out, "answered {}", next.prior()).unwrap();
         out.flush().unwrap();
     }
-    let mut rest = Vec::new();
-    let _ = std::io::stdin().read_to_end(&mut rest);
+}
+
+/// Appends to a log of which only the newest events are kept.
+fn keep_short(engine: &dyn Engine, done: &std::sync::atomic::AtomicBool) {
+    let log = log_of(OTHER);
+    let writer = Writer::open(engine, &log, "victim", Take::Over).unwrap();
+    while !done.load(std::sync::atomic::Ordering::SeqCst) {
+        let next = bounds(engine, &log).latest.next();
+        let event = next.get().to_be_bytes().repeat(10);
+        writer.append(engine, next, &[Item::event(&event)]).unwrap();
+        if next.get().is_multiple_of(10) {
+            let mut state = std::io::Read::take(std::io::repeat(next.get() as u8), 300_000);
+            writer.snapshot(engine, next, &mut state).unwrap();
+            writer.truncate(engine, next.prior()).unwrap();
+        }
+    }
+}
+
+fn read_some(engine: &dyn Engine, log: &Log) {
+    let mut txn = engine.begin().unwrap();
+    let bounds = log.bounds(txn.as_mut(), kumiko::kv::Read::Snapshot).unwrap();
+    let from = EventId::new(bounds.latest.get().saturating_sub(30)).unwrap().max(bounds.first);
+    let page = log.page(txn.as_mut(), from, PageMax::default()).unwrap();
+    for (id, content) in page.events {
+        if let Content::Event(event) = content {
+            assert_eq!(event[..8], id.get().to_be_bytes());
+        }
+    }
 }

@@ -34,13 +34,13 @@ impl Store for Fjall {
     }
 
     fn get(&self, key: &[u8]) -> Option<usize> {
-        self.keyspace.get(key).expect("get").map(|value| value.to_vec().len())
+        self.keyspace.get(key).expect("get").map(|value| super::copy(&value))
     }
 
     fn scan(&self, start: &[u8], rows: usize) -> usize {
         let each = |guard: ::fjall::Guard| {
             let (key, value) = guard.into_inner().expect("row");
-            key.len() + value.len()
+            super::look(&key, &value)
         };
         self.keyspace.range(start..).take(rows).map(each).sum()
     }

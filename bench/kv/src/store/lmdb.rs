@@ -51,7 +51,7 @@ impl Store for Lmdb {
     fn get(&self, key: &[u8]) -> Option<usize> {
         let txn = self.env.read_txn().expect("begin");
         // Copied, as all others do: a borrowed value costs nothing and is worth less.
-        self.database.get(&txn, key).expect("get").map(|value| value.to_vec().len())
+        self.database.get(&txn, key).expect("get").map(|value| super::copy(value))
     }
 
     fn scan(&self, start: &[u8], rows: usize) -> usize {
@@ -60,7 +60,7 @@ impl Store for Lmdb {
         let found = self.database.range(&txn, &range).expect("range");
         let each = |row: heed::Result<(&[u8], &[u8])>| {
             let (key, value) = row.expect("row");
-            key.len() + value.len()
+            super::look(key, value)
         };
         found.take(rows).map(each).sum()
     }

@@ -46,7 +46,7 @@ impl Store for Redb {
         let txn = self.database.begin_read().expect("begin");
         let table = txn.open_table(TABLE).expect("table");
         let found = table.get(key).expect("get");
-        found.map(|value| value.value().to_vec().len())
+        found.map(|value| super::copy(value.value()))
     }
 
     fn scan(&self, start: &[u8], rows: usize) -> usize {
@@ -55,7 +55,7 @@ impl Store for Redb {
         let range = table.range(start..).expect("range");
         let each = |row: Result<(::redb::AccessGuard<&[u8]>, ::redb::AccessGuard<&[u8]>), _>| {
             let (key, value) = row.expect("row");
-            key.value().len() + value.value().len()
+            super::look(key.value(), value.value())
         };
         range.take(rows).map(each).sum()
     }
