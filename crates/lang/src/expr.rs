@@ -283,7 +283,9 @@ fn below(value: &Value, path: &[String]) -> Option<Value> {
     match value {
         Value::Map(_) => below(field(value, name)?, rest),
         Value::Array(elements) => {
-            Some(Value::Array(elements.iter().filter_map(|it| below(it, path)).collect()))
+            // Only maps right in the array: an array inside the array is not looked into.
+            let maps = elements.iter().filter(|it| matches!(it, Value::Map(_)));
+            Some(Value::Array(maps.filter_map(|it| below(it, path)).collect()))
         }
         _ => None,
     }
