@@ -84,7 +84,7 @@ start_postgres() {
     [ -n "$bin" ] || skip "PostgreSQL cannot be installed"
     as=(env)
     if [ "$(id -u)" = 0 ]; then
-        as=(runuser -u postgres --)
+        as=(setpriv --reuid postgres --regid postgres --init-groups)
         install -d -o postgres "$work/pg"
     else
         mkdir -p "$work/pg"

@@ -173,6 +173,10 @@ impl Item {
             && let Holds::Text(text) = &mut object.holds
             && TEXT_BYTES_MAX < value.len()
         {
+            // A much shorter value gives the memory back.
+            if value.len() < text.capacity() / 2 {
+                *text = Vec::new();
+            }
             text.clear();
             text.extend_from_slice(value);
             object.expire_ms = expire_ms;

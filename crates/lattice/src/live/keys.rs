@@ -328,6 +328,24 @@ impl Db<'_> {
         self.base.next_expiry = u64::MAX;
     }
 
+    /// Makes a key look as if it was last used so many seconds ago.
+    pub fn set_idle(&mut self, key: &[u8], idle_s: u64) {
+        let clock = (self.now_ms / 1000).saturating_sub(idle_s) as u32 & 0xFF_FFFF;
+        let (hash, count_uses) = (self.hash(key), self.shared.settings.count_uses);
+        if let Some(item) = self.item(hash, key).filter(|_| !count_uses) {
+            item.set_access(clock);
+        }
+    }
+
+    /// Makes a key look as if it was used so often, on the scale of [`Facts::uses`].
+    pub fn set_uses(&mut self, key: &[u8], uses: u8) {
+        let minute = (self.now_ms / 60_000) as u32 & 0xFFFF;
+        let (hash, count_uses) = (self.hash(key), self.shared.settings.count_uses);
+        if let Some(item) = self.item(hash, key).filter(|_| count_uses) {
+            item.set_access((minute << 8) | u32::from(uses));
+        }
+    }
+
     /// What OBJECT and MEMORY tell about a key, which does not count as a use.
     pub fn facts(&mut self, key: &[u8]) -> Option<Facts> {
         let hash = self.hash(key);

@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Effect, Event, PeerId, Settings, Sync};
 use crate::Error;
 use crate::index::Index;
+use crate::live::{AHEAD_MAX_MS, Live, Source};
 use crate::replica::{Layout, Place, Publisher, Standing, Store, Trust, Verified};
 use crate::sign::{Owner, Signer};
 
 /// The state that is replicated.
 pub trait State {
-    /// The databases whose state may have changed since they were last asked for.
-    fn changed(&mut self) -> Vec<Vec<u8>>;
+    /// The names of all databases.
+    fn databases(&self) -> Vec<Vec<u8>>;
 
     /// The entries of a database, as they are now.
     ///
@@ -25,8 +26,8 @@ pub trait State {
     /// The state is damaged.
     fn entries(&mut self, database: &[u8], now_ms: u64) -> Result<Index, Error>;
 
-    /// Merges what an owner holds. Says when something that came from the future should be merged
-    /// again.
+    /// Merges what an owner holds. What lies further ahead of our clock than `ahead_max_ms` is left
+    /// alone; says when it should be merged again.
     ///
     /// # Errors
     ///
@@ -36,8 +37,36 @@ pub trait State {
         owner: &Owner,
         layout: Layout,
         store: &Store,
+        ahead_max_ms: u64,
         now_ms: u64,
     ) -> Result<Option<u64>, Error>;
+}
+
+/// The databases that commands run on. The caller who wants to know which keys changed absorbs by
+/// [`Live::absorb`] itself.
+impl State for Live {
+    fn databases(&self) -> Vec<Vec<u8>> {
+        Live::databases(self).map(|(_, name, _)| name.to_vec()).collect()
+    }
+
+    fn entries(&mut self, database: &[u8], now_ms: u64) -> Result<Index, Error> {
+        let id = self.open(database);
+        self.fold(id, now_ms)?;
+        Ok(self.state(id).clone())
+    }
+
+    fn absorb(
+        &mut self,
+        owner: &Owner,
+        layout: Layout,
+        store: &Store,
+        ahead_max_ms: u64,
+        now_ms: u64,
+    ) -> Result<Option<u64>, Error> {
+        let id = self.open(&store.database);
+        let source = Source { owner, layout, ahead_max_ms };
+        Ok(Live::absorb(self, id, source, store, now_ms)?.later_ms)
+    }
 }
 
 /// Replicates a state.
@@ -47,6 +76,8 @@ pub struct Agent {
     signer: Signer,
     incarnation: u64,
     publishers: BTreeMap<Vec<u8>, Publisher>,
+    /// Per database, the entries as last published.
+    published: BTreeMap<Vec<u8>, Index>,
     /// Per database, what of each owner is merged in.
     seen: BTreeMap<Vec<u8>, BTreeMap<Owner, u64>>,
     /// Slots to be merged again, by time.
@@ -64,6 +95,7 @@ impl Agent {
             signer,
             incarnation,
             publishers: BTreeMap::new(),
+            published: BTreeMap::new(),
             seen: BTreeMap::new(),
             later: BTreeSet::new(),
             started: false,
@@ -101,8 +133,14 @@ impl Agent {
             return Ok(Vec::new());
         }
         let mut slots = Vec::new();
-        for database in state.changed() {
+        for database in state.databases() {
             let entries = state.entries(&database, now_ms)?;
+            // Equal entries have equal bytes at the top already.
+            let published = self.published.entry(database.clone()).or_default();
+            if *published == entries {
+                continue;
+            }
+            *published = entries.clone();
             let signer = &self.signer;
             let incarnation = self.incarnation;
             let publisher = self
@@ -158,9 +196,11 @@ impl Agent {
         } else if self.sync.trust().standing(slot.owner()) != Standing::Trusted {
             return Ok(());
         }
+        // What we wrote ourselves is never too far ahead: our clock has gone back since.
+        let ahead_ms = if is_own { u64::MAX } else { AHEAD_MAX_MS };
         for store in slot.stores() {
             let layout = place.layout();
-            if let Some(time) = state.absorb(slot.owner(), layout, store, now_ms)? {
+            if let Some(time) = state.absorb(slot.owner(), layout, store, ahead_ms, now_ms)? {
                 self.later.insert((time, place.clone()));
             }
             if !is_own && let Some(manifest) = &store.manifest {

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use kumiko_base::draw;
 
 use super::message::Wrong;
-use super::{Code, Effect, Event, Message, PeerId, Settings, Sync};
+use super::{Agent, Code, Effect, Event, Message, PeerId, Settings, Sync};
 use crate::cell::golden::hex;
 use crate::cell::{Cell, Writer, message};
 use crate::index::Batch;
-use crate::replica::{Layout, Place, Publisher, Reason, Trust, Verified};
+use crate::live::{self, Live};
+use crate::replica::{Layout, Place, Publisher, Reason, Received, Trust, Verified};
 use crate::sign::Signer;
 
 fn signer(number: u8) -> Signer {
@@ -509,4 +510,33 @@ fn random_bodies_never_panic() {
         }
         assert!(sync.region().iter().all(|it| *it.signed() == *good.signed()));
     });
+}
+
+/// Found by the simulator: a node whose clock had gone back took its own entries for too far ahead,
+/// left them out, and published less than it had.
+#[test]
+fn own_entries_are_never_too_far_ahead() {
+    let owner = signer(1).owner();
+    let agent = || Agent::new(signer(1), 1, Settings::default(), Trust::everyone());
+    let live = || {
+        let column = crate::replica::absorb::column(&owner, 1).into_bytes();
+        Live::new(live::Settings { replication: true, column, ..live::Settings::default() })
+    };
+    let (mut state, mut before) = (live(), agent());
+    let id = state.open(b"db");
+    state.db(id, 1_000_000).incr(b"hits", 5).unwrap();
+    before.start();
+    before.publish(&mut state, 1_000_000).unwrap();
+    let place = before.sync().own_place(b"db");
+    let signed = before.sync().region().get(&place).unwrap().signed().clone();
+
+    let (mut state, mut after) = (live(), agent());
+    after.sync_mut().restore(Received::new(place.clone(), signed)).unwrap();
+    after.absorb_trusted(&mut state, 10).unwrap();
+    after.start();
+    after.publish(&mut state, 10).unwrap();
+    let slot = after.sync().region().get(&place).unwrap();
+    assert!(slot.stores()[0].index.get(b"hits").unwrap().is_some());
+    let id = state.open(b"db");
+    assert_eq!(state.db(id, 10).get(b"hits").unwrap(), Some(&b"5"[..]));
 }

@@ -45,6 +45,8 @@ const SNAPSHOT_AFTER_BYTES: u64 = 64 * 1024 * 1024;
 const TICKS_PER_MEASURE: u64 = 10;
 /// How often the progress of loading is told.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+/// So long an answer may wait for a journal that cannot be written; then its connection is closed.
+const HELD_TIME_MAX: Duration = Duration::from_secs(5);
 /// So many batches may wait for the journal before writers wait too.
 const BATCHES_WAITING_MAX: u64 = 4096;
 
@@ -75,6 +77,8 @@ pub(super) struct Executor {
     flush: Vec<Slot>,
     /// Connections whose answers wait for the journal.
     held: Vec<Slot>,
+    /// Since when the journal cannot be written.
+    failing_since: Option<Instant>,
     /// Connections that are not read from because they do not read.
     slow: Vec<Slot>,
     accept_again: bool,
@@ -137,6 +141,7 @@ impl Executor {
             again: VecDeque::new(),
             flush: Vec::new(),
             held: Vec::new(),
+            failing_since: None,
             slow: Vec::new(),
             accept_again: false,
             last_tick: Instant::now(),
@@ -396,11 +401,30 @@ impl Executor {
             }
         }
         self.server.writers.clear();
-        if !self.server.facts.journal_failed
-            && let Some(text) = journal.failure()
-        {
-            eprintln!("kumiko: the journal cannot be written, so writes are refused: {text}");
-            self.server.journal_failed();
+        self.look_at_journal();
+    }
+
+    /// Refuses writes while the journal cannot be written, and takes them again afterwards.
+    fn look_at_journal(&mut self) {
+        let failure = self.journal.as_ref().and_then(Writer::failure);
+        match (failure, self.failing_since) {
+            (Some(text), None) => {
+                eprintln!("kumiko: the journal cannot be written, so writes are refused: {text}");
+                self.server.journal_failed();
+                self.failing_since = Some(Instant::now());
+            }
+            // Whether the writes take effect is not known, and those who wait must not wait for ever.
+            (Some(_), Some(since)) if HELD_TIME_MAX <= since.elapsed() => {
+                for slot in std::mem::take(&mut self.held) {
+                    self.close(slot);
+                }
+            }
+            (None, Some(_)) => {
+                eprintln!("kumiko: the journal is written again, and writes are taken");
+                self.server.journal_recovered();
+                self.failing_since = None;
+            }
+            _ => {}
         }
     }
 

@@ -4,20 +4,24 @@
 //! wait, writes them together and then says up to which one all is safe: the group commit. With
 //! `always`, answers to writes wait for that; with `everysecond` and `never` they do not.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::Error;
 
+/// How long to wait before a batch that could not be written is tried again.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// How many bytes of waiting batches are written in one go.
 const GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Keeps batches of changes in their order.
 pub trait Journal: Send {
-    /// Writes the batches; when this returns they are as safe as the setting promises.
-    fn append(&mut self, batches: &[Vec<u8>]) -> Result<(), Error>;
+    /// Writes the batches. Says how many of them, from the first, are as safe as the setting promises,
+    /// and why the next is not. A batch may be given again: it is kept once.
+    fn append(&mut self, batches: &[Vec<u8>]) -> (usize, Result<(), Error>);
 }
 
 /// How far the thread is, for other threads.
@@ -25,6 +29,7 @@ pub trait Journal: Send {
 pub(super) struct Progress {
     written: Arc<AtomicU64>,
     failed: Arc<Mutex<Option<String>>>,
+    stopping: Arc<AtomicBool>,
 }
 
 impl Progress {
@@ -33,7 +38,13 @@ impl Progress {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Whether the journal stopped because of an error.
+    fn set_failure(&self, failure: Option<String>) {
+        if let Ok(mut text) = self.failed.lock() {
+            *text = failure;
+        }
+    }
+
+    /// Whether the journal cannot be written now.
     pub(super) fn failed(&self) -> bool {
         self.failed.lock().is_ok_and(|text| text.is_some())
     }
@@ -66,7 +77,7 @@ impl Writer {
     pub(super) fn push(&mut self, batch: Vec<u8>) -> u64 {
         self.last += 1;
         if let Some(sender) = &self.sender {
-            // The thread ends only when it failed, and then `failure` tells.
+            // The thread ends only when it is told to.
             let _ = sender.send((self.last, batch));
         }
         self.last
@@ -92,13 +103,14 @@ impl Writer {
         self.last - self.written()
     }
 
-    /// Why the journal stopped, if it did.
+    /// Why the journal cannot be written now, if it cannot.
     pub(super) fn failure(&self) -> Option<String> {
         self.progress.failed.lock().ok().and_then(|text| text.clone())
     }
 
-    /// Writes what waits and ends the thread.
+    /// Writes what waits, if it can be written, and ends the thread.
     pub(super) fn stop(&mut self) {
+        self.progress.stopping.store(true, Ordering::SeqCst);
         self.sender = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -122,14 +134,77 @@ fn write_all(
             size += batch.len();
             group.push(batch);
         }
-        if let Err(error) = journal.append(&group) {
-            if let Ok(mut text) = progress.failed.lock() {
-                *text = Some(error.to_string());
-            }
-            wake();
+        if !write_group(journal.as_mut(), &group, progress, wake) {
             return;
         }
         progress.written.store(last, Ordering::Release);
         wake();
+    }
+}
+
+/// Writes a group, again and again until it is safe: the engine may be away, or the disk full, for a
+/// while. False if the node stops before that.
+fn write_group(
+    journal: &mut dyn Journal,
+    group: &[Vec<u8>],
+    progress: &Progress,
+    wake: &dyn Fn(),
+) -> bool {
+    let mut rest = group;
+    loop {
+        let (done, result) = journal.append(rest);
+        rest = rest.get(done..).unwrap_or_default();
+        let Err(error) = result else {
+            progress.set_failure(None);
+            return true;
+        };
+        progress.set_failure(Some(error.to_string()));
+        wake();
+        if progress.stopping.load(Ordering::SeqCst) {
+            return false;
+        }
+        thread::sleep(AGAIN_AFTER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes one batch a call, and fails every second call.
+    struct Flaky {
+        calls: usize,
+        kept: Arc<Mutex<Vec<Vec<u8>>>>,
+    }
+
+    impl Journal for Flaky {
+        fn append(&mut self, batches: &[Vec<u8>]) -> (usize, Result<(), Error>) {
+            self.calls += 1;
+            if self.calls.is_multiple_of(2) {
+                return (0, Err(Error::invalid("no luck")));
+            }
+            self.kept.lock().unwrap().push(batches[0].clone());
+            match batches.len() {
+                1 => (1, Ok(())),
+                _ => (1, Err(Error::invalid("no more luck"))),
+            }
+        }
+    }
+
+    /// An engine that goes away and comes back costs time and nothing else.
+    #[test]
+    fn batches_are_tried_again_and_kept_once_and_in_order() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let mut writer =
+            Writer::start(Box::new(Flaky { calls: 0, kept: Arc::clone(&kept) }), || {}).unwrap();
+        for number in 0..4 {
+            writer.push(vec![number]);
+        }
+        while writer.written() < writer.last() {
+            thread::yield_now();
+        }
+        assert_eq!(writer.failure(), None);
+        writer.stop();
+        assert_eq!(*kept.lock().unwrap(), [[0], [1], [2], [3]]);
     }
 }

@@ -102,33 +102,42 @@ impl Store {
 }
 
 impl Journal for Store {
-    fn append(&mut self, batches: &[Vec<u8>]) -> Result<(), Error> {
-        let engine = self.engine.as_ref();
+    fn append(&mut self, batches: &[Vec<u8>]) -> (usize, Result<(), Error>) {
         let mut at = 0;
         while at < batches.len() {
-            let first = self.latest.next();
-            if APPEND_BYTES_MAX < batches[at].len() {
-                let mut source = &batches[at][..];
-                self.writer
-                    .append_from(engine, first, &mut source, 0)
-                    .map_err(|error| told(&error))?;
-                self.latest = first;
-                at += 1;
-                continue;
+            match self.append_some(&batches[at..]) {
+                Ok(count) => at += count,
+                Err(error) => return (at, Err(error)),
             }
-            let mut size = 0;
-            let mut items = Vec::new();
-            while let Some(batch) = batches.get(at)
-                && size + batch.len() <= APPEND_BYTES_MAX
-            {
-                size += batch.len() + 64;
-                items.push(Item::event(batch));
-                at += 1;
-            }
-            self.writer.append(engine, first, &items).map_err(|error| told(&error))?;
-            self.latest = first.plus(items.len() as u64 - 1);
         }
-        Ok(())
+        (at, Ok(()))
+    }
+}
+
+impl Store {
+    /// Appends as many batches as fit one transaction, at least one, and says how many. Appending the
+    /// same again after an error is harmless: the log knows an event by its id and bytes.
+    fn append_some(&mut self, batches: &[Vec<u8>]) -> Result<usize, Error> {
+        let engine = self.engine.as_ref();
+        let first = self.latest.next();
+        if let Some(batch) = batches.first().filter(|it| APPEND_BYTES_MAX < it.len()) {
+            let mut source = &batch[..];
+            self.writer.append_from(engine, first, &mut source, 0).map_err(|error| told(&error))?;
+            self.latest = first;
+            return Ok(1);
+        }
+        let mut size = 0;
+        let mut items = Vec::new();
+        for batch in batches {
+            size += batch.len() + 64;
+            if APPEND_BYTES_MAX < size && !items.is_empty() {
+                break;
+            }
+            items.push(Item::event(batch));
+        }
+        self.writer.append(engine, first, &items).map_err(|error| told(&error))?;
+        self.latest = first.plus(items.len() as u64 - 1);
+        Ok(items.len())
     }
 }
 

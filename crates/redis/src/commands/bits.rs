@@ -5,7 +5,7 @@
 
 mod field;
 
-use super::data::{self, Keep};
+use super::data::{self, Keep, Type};
 use crate::command::{DENYOOM, FAST, READONLY, WRITE, acl};
 use crate::fail::{self, Fail};
 use crate::{Args, Command, Context, Meaning, Outcome, notify};
@@ -119,24 +119,27 @@ fn in_bits(args: &Args<'_>, at: usize) -> Result<bool, Fail> {
 
 fn bitcount(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     let (mut data, reply) = data::open(ctx);
-    let Some(value) = data.string_owned(args.get(1))? else {
+    let key = args.get(1);
+    if !data.check(key, Type::String)? {
         reply.int(0);
         return Ok(());
-    };
-    let span = match args.len() {
-        2 => span(0, None, false, value.len()),
+    }
+    let (start, end, in_bits) = match args.len() {
+        2 => (0, None, false),
         4 | 5 => {
             let (start, end) = (args.int(2)?, args.int(3)?);
             if start < 0 && end < 0 && end < start {
                 reply.int(0);
                 return Ok(());
             }
-            span(start, Some(end), in_bits(args, 4)?, value.len())
+            (start, Some(end), in_bits(args, 4)?)
         }
         _ => return Err(fail::SYNTAX),
     };
-    reply.int(count(&value, &span));
-    Ok(())
+    data.string(key, |value| {
+        let value = value.unwrap_or_default();
+        reply.int(count(value, &span(start, end, in_bits, value.len())));
+    })
 }
 
 /// Counts whole bytes, then takes away what lies outside of the span in the first and the last.
@@ -158,29 +161,32 @@ fn bitpos(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
         _ => return Err(POSITION_OF_WHAT),
     };
     let (mut data, reply) = data::open(ctx);
-    let Some(value) = data.string_owned(args.get(1))? else {
+    let key = args.get(1);
+    if !data.check(key, Type::String)? {
         reply.int(if wanted { -1 } else { 0 });
         return Ok(());
-    };
+    }
     let end_given = 5 <= args.len();
-    let span = match args.len() {
-        3 => span(0, None, false, value.len()),
+    let (start, end, in_bits) = match args.len() {
+        3 => (0, None, false),
         4..=6 => {
             let start = args.int(3)?;
             let in_bits = in_bits(args, 5)?;
             let end = if end_given { Some(args.int(4)?) } else { None };
-            span(start, end, in_bits, value.len())
+            (start, end, in_bits)
         }
         _ => return Err(fail::SYNTAX),
     };
-    let found = position(&value, &span, wanted);
-    reply.int(match found {
-        Some(place) => place,
-        // Behind an open end there are only zeros.
-        None if !wanted && !end_given && span.start <= span.end => span.end + 1,
-        None => -1,
-    });
-    Ok(())
+    data.string(key, |value| {
+        let value = value.unwrap_or_default();
+        let span = span(start, end, in_bits, value.len());
+        reply.int(match position(value, &span, wanted) {
+            Some(place) => place,
+            // Behind an open end there are only zeros.
+            None if !wanted && !end_given && span.start <= span.end => span.end + 1,
+            None => -1,
+        });
+    })
 }
 
 fn position(value: &[u8], span: &Span, wanted: bool) -> Option<i64> {

@@ -56,8 +56,9 @@ pub(crate) fn open_at<'c>(ctx: &'c mut Context<'_>, db: usize) -> Data<'c> {
 }
 
 /// The longest string a client may build.
-pub(crate) fn bulk_bytes_max(_ctx: &Context<'_>) -> usize {
-    live::VALUE_BYTES_MAX
+pub(crate) fn bulk_bytes_max(ctx: &Context<'_>) -> usize {
+    let set = usize::try_from(ctx.server.config.hot.bulk_bytes_max).unwrap_or(usize::MAX);
+    set.min(live::VALUE_BYTES_MAX)
 }
 
 /// The store's errors in Redis's words.
@@ -173,6 +174,16 @@ impl Data<'_> {
     /// What OBJECT and MEMORY tell.
     pub(crate) fn facts(&mut self, key: &[u8]) -> Option<live::Facts> {
         self.db().facts(key)
+    }
+
+    /// Makes a key look as if it was last used so many seconds ago, if that is what is kept.
+    pub(crate) fn set_idle(&mut self, key: &[u8], idle_s: u64) {
+        self.db().set_idle(key, idle_s);
+    }
+
+    /// Makes a key look as if it was used so often, if that is what is kept.
+    pub(crate) fn set_uses(&mut self, key: &[u8], uses: u8) {
+        self.db().set_uses(key, uses);
     }
 
     /// Shows every key.

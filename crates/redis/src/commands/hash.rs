@@ -53,7 +53,6 @@ fn set_fields(ctx: &mut Context<'_>, args: &Args<'_>) -> Result<usize, Fail> {
     }
     let key = args.get(1);
     let (mut data, _) = data::open(ctx);
-    data.check(key, Type::Hash)?;
     let mut created = 0;
     for at in (2..args.len()).step_by(2) {
         created += usize::from(data.hash_set(key, args.get(at), args.get(at + 1))?);

@@ -82,10 +82,11 @@ fn push(ctx: &mut Context<'_>, args: &Args<'_>, end: End, only_if_there: bool) -
         reply.int(0);
         return Ok(());
     }
+    let mut length = 0;
     for element in args.from(2) {
-        data.list_push(key, end, element)?;
+        length = data.list_push(key, end, element)?;
     }
-    reply.count(data.list_len(key)?);
+    reply.count(length);
     ctx.wrote(key, notify::LIST, end.push_event());
     Ok(())
 }

@@ -227,4 +227,9 @@ impl Server {
     pub fn journal_failed(&mut self) {
         self.facts.journal_failed = true;
     }
+
+    /// The journal can be written again: writes are taken.
+    pub fn journal_recovered(&mut self) {
+        self.facts.journal_failed = false;
+    }
 }

@@ -74,12 +74,13 @@ fn write(data: &mut Data<'_>, key: &[u8], value: &Dumped) -> Result<(), Fail> {
 struct Options {
     replace: bool,
     absolute: bool,
+    idle_s: Option<u64>,
+    uses: Option<u8>,
 }
 
 impl Options {
     fn parse(args: &Args<'_>) -> Result<Options, Fail> {
         let mut options = Options::default();
-        let (mut idle, mut freq) = (false, false);
         let mut at = 4;
         while at < args.len() {
             let more = at + 1 < args.len();
@@ -87,15 +88,12 @@ impl Options {
                 options.replace = true;
             } else if args.is(at, "absttl") {
                 options.absolute = true;
-            } else if args.is(at, "idletime") && more && !freq {
-                idle = true;
-                if args.int(at + 1)? < 0 {
-                    return Err(IDLE_NEGATIVE);
-                }
+            } else if args.is(at, "idletime") && more && options.uses.is_none() {
+                let idle_s = u64::try_from(args.int(at + 1)?).map_err(|_| IDLE_NEGATIVE)?;
+                options.idle_s = Some(idle_s);
                 at += 1;
-            } else if args.is(at, "freq") && more && !idle {
-                freq = true;
-                args.int_within(at + 1, 0, 255, FREQ_RANGE)?;
+            } else if args.is(at, "freq") && more && options.idle_s.is_none() {
+                options.uses = Some(args.int_within(at + 1, 0, 255, FREQ_RANGE)? as u8);
                 at += 1;
             } else {
                 return Err(fail::SYNTAX);
@@ -138,6 +136,12 @@ pub(super) fn restore(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     write(&mut data, key, &value)?;
     if at_ms.is_some() {
         data.expire_at(key, at_ms);
+    }
+    if let Some(idle_s) = options.idle_s {
+        data.set_idle(key, idle_s);
+    }
+    if let Some(uses) = options.uses {
+        data.set_uses(key, uses);
     }
     ctx.wrote(key, notify::GENERIC, "restore");
     Ok(())

@@ -2,7 +2,7 @@
 
 use kumiko_lattice::live::{Added, Error, ZaddRule};
 
-use crate::commands::data::{self, Type};
+use crate::commands::data;
 use crate::fail::{self, Fail};
 use crate::{Args, Context, Outcome, notify};
 
@@ -84,7 +84,6 @@ fn add(ctx: &mut Context<'_>, args: &Args<'_>, options: Options, first: usize) -
         scores.push(args.float(at)?);
     }
     let (mut data, _) = data::open(ctx);
-    data.check(key, Type::Zset)?;
     let (mut added, mut changed, mut shown, mut refused) = (0, 0, None, None);
     for (index, given) in scores.into_iter().enumerate() {
         let member = args.get(first + 2 * index + 1);
