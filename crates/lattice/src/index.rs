@@ -21,7 +21,6 @@ mod update;
 mod tests;
 
 use std::borrow::Cow;
-
 use std::sync::OnceLock;
 
 use crate::Error;
