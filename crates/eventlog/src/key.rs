@@ -286,6 +286,13 @@ impl Keys {
         }
     }
 
+    /// Whether `key` is the whole record of `id`. Only for keys between two of this log's: these
+    /// share what the log's keys begin with, so it is not compared again.
+    pub(crate) fn is_whole(&self, key: &[u8], id: EventId) -> bool {
+        key.len() == self.head.len() + 8
+            && key.last_chunk::<8>().is_some_and(|it| u64::from_be_bytes(*it) == id.get())
+    }
+
     fn rooted(&self, parts: &[&[u8]]) -> Vec<u8> {
         let mut key = Vec::with_capacity(self.head.len() + 26);
         key.extend_from_slice(&self.head);

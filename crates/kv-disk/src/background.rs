@@ -95,10 +95,14 @@ impl Store {
     }
 
     fn run_compact(&self) {
+        let mut version = 0;
         while !self.stopped() {
             self.compact.wait(TICK);
+            let now = self.front().published();
+            let idle = now == version;
+            version = now;
             // After an error the tables are as they were; the next tick tries again.
-            while !self.stopped() && matches!(self.compact_one(), Ok(true)) {
+            while !self.stopped() && matches!(self.compact_one(idle), Ok(true)) {
                 self.room.notify_all();
             }
         }
@@ -125,14 +129,14 @@ impl Store {
     /// after the next commit, which it does not concern.
     pub(crate) fn work_inline(&self) {
         while matches!(self.flush_one(), Ok(true)) {}
-        while matches!(self.compact_one(), Ok(true)) {}
+        while matches!(self.compact_one(false), Ok(true)) {}
     }
 
     /// Writes all memtables out and merges what is due.
     pub(crate) fn settle(&self) -> Result<(), Error> {
         self.rotate_now()?;
         while self.flush_one()? {}
-        while self.compact_one()? {}
+        while self.compact_one(true)? {}
         self.room.notify_all();
         Ok(())
     }

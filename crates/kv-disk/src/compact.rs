@@ -18,6 +18,8 @@ use crate::table::{self, Entry, Table};
 
 /// Level 0 is merged when it has this many tables.
 const ZERO_TABLES: usize = 4;
+/// While nothing is written it is merged when it has this many, so that reads find less to ask.
+const ZERO_TABLES_IDLE: usize = 2;
 /// Level 1 may be this many memtables large.
 const LEVEL_ONE: u64 = 4;
 /// Each level may be this many times larger than the one above.
@@ -34,12 +36,12 @@ enum Job {
 
 impl Store {
     /// Does the most urgent step, if any is due. Says whether it did.
-    pub(crate) fn compact_one(&self) -> Result<bool, Error> {
+    pub(crate) fn compact_one(&self, idle: bool) -> Result<bool, Error> {
         let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
         let job = {
             let mut tables = self.tables();
             let levels = Arc::clone(&self.front().view.levels);
-            let Some(job) = pick(&levels, self.options.memtable_bytes as u64) else {
+            let Some(job) = pick(&levels, self.options.memtable_bytes as u64, idle) else {
                 return Ok(false);
             };
             if let Job::Move(table, level) = job {
@@ -130,7 +132,7 @@ impl Store {
 }
 
 /// The most urgent step.
-fn pick(levels: &Levels, memtable_bytes: u64) -> Option<Job> {
+fn pick(levels: &Levels, memtable_bytes: u64, idle: bool) -> Option<Job> {
     for table in levels.zero().collect::<Vec<_>>().into_iter().rev() {
         let mut others = levels.clone();
         others.remove(&[table.entry.id]);
@@ -139,7 +141,8 @@ fn pick(levels: &Levels, memtable_bytes: u64) -> Option<Job> {
             return Some(Job::Move(Arc::clone(table), to));
         }
     }
-    if ZERO_TABLES <= levels.zero.len() {
+    let zero_tables = if idle { ZERO_TABLES_IDLE } else { ZERO_TABLES };
+    if zero_tables <= levels.zero.len() {
         let mut runs = levels.zero.clone();
         let (min, max) = span_of(&runs)?;
         push_run(&mut runs, overlapping(levels.level(1), &min, &max));

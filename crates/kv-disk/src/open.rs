@@ -79,6 +79,7 @@ pub(crate) fn open(
         compacting: Mutex::default(),
         stop: AtomicBool::new(false),
         frozen: AtomicUsize::new(0),
+        gathered: AtomicUsize::new(0),
         zero,
         _lock: lock,
         files,

@@ -126,6 +126,8 @@ pub(crate) struct Store {
     pub(crate) stop: AtomicBool,
     /// How many memtables wait to be written.
     pub(crate) frozen: AtomicUsize,
+    /// How many commits wait for the next frame.
+    pub(crate) gathered: AtomicUsize,
     /// How many tables are on level 0.
     pub(crate) zero: AtomicUsize,
     /// Held for as long as the store is open.

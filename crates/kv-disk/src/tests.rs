@@ -14,6 +14,7 @@ use crate::{Disk, Durability, Options};
 
 mod damage;
 mod full;
+mod golden;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -307,9 +308,8 @@ fn a_commit_under_way_conflicts_with_those_who_begin_meanwhile() {
     assert_eq!(txn.commit(), Err(Error::Conflict));
 }
 
-/// The memtable is larger than its bound for one commit at most, and the log is split with it.
 #[test]
-fn a_failed_flush_keeps_the_log() {
+fn commits_come_back_after_a_clean_end() {
     let disk = Simulated::new();
     let engine = open(&disk).unwrap();
     for number in 0..30_u8 {

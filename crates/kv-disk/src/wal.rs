@@ -21,6 +21,12 @@ const STEP_MIN: u64 = 16 << 10;
 /// Zeros that stay behind the last frame, so that the end of the log is always to be seen.
 const MARGIN: u64 = 512;
 
+/// Small frames go into a part that was written with zeros before, so that their sync has nothing
+/// but their bytes to write: no new blocks, no journal of the file system. This much at once.
+const ZEROED: u64 = 256 << 10;
+/// Larger frames than this would only pay for writing everything twice.
+const FRAME_SMALL: usize = 32 << 10;
+
 /// Why a frame is not in the log.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -42,6 +48,8 @@ pub(crate) struct Wal {
     size: u64,
     /// How far it is lengthened at once.
     step: u64,
+    /// Up to where zeros were written.
+    zeroed: u64,
     number: u64,
     /// How many bytes are known to be durable.
     pub(crate) synced: u64,
@@ -86,6 +94,7 @@ impl Wal {
             offset,
             size: step,
             step,
+            zeroed: 0,
             number: 0,
             synced: offset,
             open_ended,
@@ -123,6 +132,7 @@ impl Wal {
             offset,
             size,
             step: STEP_MIN,
+            zeroed: u64::MAX,
             number,
             synced: offset,
             open_ended: false,
@@ -135,6 +145,9 @@ impl Wal {
         let end = self.offset + frame.len() as u64;
         if self.size < end + MARGIN {
             self.lengthen((end + MARGIN).next_multiple_of(self.step))?;
+        }
+        if frame.len() <= FRAME_SMALL && self.zeroed < end {
+            self.zero_ahead(end).map_err(Failure::Clean)?;
         }
         if let Err((done, error)) = self.write(frame) {
             let error = files::error("cannot write", &self.path, &error);
@@ -172,6 +185,16 @@ impl Wal {
         self.file.sync().map_err(|error| Failure::Broken(say(error)))?;
         self.size = size;
         self.synced = self.offset;
+        Ok(())
+    }
+
+    /// Writes zeros where zeros are, past `end`. A failure changes nothing that can be read.
+    fn zero_ahead(&mut self, end: u64) -> Result<(), Error> {
+        let start = self.zeroed.max(self.offset);
+        let to = (end + ZEROED).min(self.size);
+        files::write_all(self.file.as_ref(), &vec![0; (to - start) as usize], start)
+            .map_err(|error| files::error("cannot write", &self.path, &error))?;
+        self.zeroed = to;
         Ok(())
     }
 

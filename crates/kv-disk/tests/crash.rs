@@ -5,6 +5,8 @@
 //! killed without warning. The test opens the store and looks for every answer it has read, and
 //! for transactions of which only a part is there. `CRASH_CYCLES` says how often.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

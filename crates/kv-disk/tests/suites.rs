@@ -1,6 +1,8 @@
 //! The suites that every engine passes, on the disk engine: on a disk in memory, with memtables so
 //! small that tables are written and merged while they run.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ pub mod store;
 
 mod connection;
 mod executor;
+mod points;
 mod process;
 mod snapshot;
 mod stream;

@@ -19,6 +19,7 @@ pub mod hash;
 pub mod keyspace;
 pub mod list;
 pub mod listing;
+pub mod log;
 pub mod pattern;
 mod pick;
 pub mod pubsub;
@@ -56,6 +57,7 @@ pub static FAMILIES: &[(&str, &[Command])] = &[
     ("sorted-set", zset::COMMANDS),
     ("list", list::COMMANDS),
     ("list", blocking::COMMANDS),
+    ("event log", log::COMMANDS),
 ];
 
 /// What a container answers when its subcommand is missing.

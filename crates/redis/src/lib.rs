@@ -15,6 +15,7 @@ pub mod command;
 pub mod commands;
 pub mod config;
 pub mod context;
+pub mod eventlog;
 mod extended;
 pub mod fail;
 pub mod info;

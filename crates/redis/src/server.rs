@@ -21,6 +21,7 @@ use kumiko_lattice::live::{DbId, Live, Settings};
 use crate::acl::{Acl, LogEntry};
 use crate::client::{Client, Slot};
 use crate::config::Config;
+use crate::eventlog::EventLog;
 use crate::fail::{self, Fail};
 
 pub use blocking::Blocking;
@@ -160,6 +161,8 @@ pub struct Server {
     pub acl: Acl,
     /// Where the users are kept, if they are.
     pub users_file: Option<Box<dyn UsersFile>>,
+    /// The event log, if there is one.
+    pub event_log: Option<Box<dyn EventLog>>,
     /// Parameters.
     pub config: Config,
     /// Counters for `INFO`.
@@ -229,6 +232,7 @@ impl Server {
             relay: None,
             acl: Acl::default(),
             users_file: None,
+            event_log: None,
             config: Config::default(),
             stats: Stats::new(table.len()),
             facts: Facts::default(),

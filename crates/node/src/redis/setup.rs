@@ -12,6 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 
+use super::points::Points;
 use super::store::{Store, log_of};
 use super::users::Users;
 use super::{Handle, Options, start};
@@ -46,6 +47,8 @@ pub fn start_from(
         load_users(&mut server, settings.dir())?;
     }
     set_limits(&mut server, settings)?;
+    let owner = kumiko_base::hex::uuid(&node);
+    server.event_log = Some(Box::new(Points::new(Arc::clone(engine), owner)));
     let options = Options {
         address: address.to_owned(),
         server,
