@@ -6,8 +6,8 @@
 //! every machine that vere runs on. This is data format 1 (LMDB 0.9 and its main branch).
 //!
 //! ```text
-//! page      number (8) pad (2) flags (2) lower (2) upper (2) | overflow: pages (4) in place of both
-//! node      lo (2) hi (2) flags (2) key size (2) key, then the value | branch: number in lo hi flags
+//! page      number (8) pad (2) flags (2) lower (2) upper (2) | overflow: pages (4) for both
+//! node      lo (2) hi (2) flags (2) key size (2) key, value | branch: number in lo hi flags
 //! database  pad (4) flags (2) depth (2) branch, leaf, overflow pages, entries, root (8 each)
 //! meta      magic (4) version (4) address (8) map size (8) free db, main db, last page (8) txn (8)
 //! ```

@@ -40,7 +40,9 @@ use crate::cell::Cell;
 use crate::index::Index;
 
 pub use cells::EXTENDED;
+pub(crate) use cells::{plain_text, write_plain};
 pub(crate) use fold::{Fold, Found};
+pub(crate) use record::{text_of, write_text};
 pub use shown::{Shape, Shown};
 
 /// A stamp: milliseconds since the epoch on a hybrid clock. Zero is before everything.

@@ -21,6 +21,7 @@ mod update;
 mod tests;
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use crate::Error;
 use crate::cell::{Cell, Id, Slot, Slots, View};
@@ -46,9 +47,12 @@ impl Default for Index {
 }
 
 impl Index {
-    /// The empty Index.
+    /// The empty Index. There is one for all, as entries hold many.
     pub fn new() -> Index {
-        Index(Cell::write(|writer| writer.bytes.extend_from_slice(&[head::INDEX, 0])))
+        static EMPTY: OnceLock<Index> = OnceLock::new();
+        let make =
+            || Index(Cell::write(|writer| writer.bytes.extend_from_slice(&[head::INDEX, 0])));
+        EMPTY.get_or_init(make).clone()
     }
 
     /// The Index that a cell is. Branches may be absent; what needs one then says `Missing`.

@@ -38,7 +38,7 @@ pub struct Selector {
     pub commands: Vec<bool>,
     /// Rules for single first arguments: "+select|0".
     pub first_words: Vec<(usize, Vec<u8>)>,
-    /// The rules about commands, shortened to those with an effect.
+    /// The rules about commands, the newest about each thing.
     pub rules: Vec<String>,
     /// The patterns of keys.
     pub keys: Vec<KeyPattern>,

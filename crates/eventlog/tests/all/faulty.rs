@@ -1,4 +1,4 @@
-//! An engine that fails as real ones do: conflicts, lost answers, and a crash after some transactions.
+//! An engine that fails as real ones do: conflicts, lost answers, a crash after some transactions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

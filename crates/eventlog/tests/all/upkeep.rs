@@ -33,191 +33,86 @@ fn findings(engine: &Memory) -> Vec<Finding> {
     verify(engine, &log(), &mut |_, _| ()).unwrap().findings
 }
 
-#[test]
-fn damage_is_named() {
+/// What is done to a sample, what must be found, and whether a repair mends it without loss.
+struct Case {
+    name: &'static str,
+    change: Change,
+    found: Vec<Finding>,
+    mends: bool,
+}
+
+enum Change {
+    None,
+    Del(Vec<u8>),
+    Put(Vec<u8>, &'static [u8]),
+    Clear(Range),
+}
+
+fn lossy(name: &'static str, change: Change, at: u64, damage: Damage) -> Case {
+    Case { name, change, found: vec![Finding::Event { id: id(at), damage }], mends: false }
+}
+
+fn mendable(name: &'static str, change: Change, found: &[Finding]) -> Case {
+    Case { name, change, found: found.to_vec(), mends: true }
+}
+
+fn damaged_events() -> Vec<Case> {
+    use Change::{Clear, Del, Put};
+    let key = |record| log().keys().record(record);
+    let last = || key(Record::Fragment(id(3), 3));
+    let middle = key(Record::Fragment(id(3), 2));
+    let gap = |at| Damage::Gap { expected: id(at) };
+    let twice = key(Record::First(id(4), 1));
+    vec![
+        lossy("a fragment is gone", Del(middle), 3, Damage::Torn),
+        lossy("the last fragment is gone", Del(last()), 3, Damage::Torn),
+        lossy("fragment 0 is gone", Clear(log().keys().first_fragment(id(3))), 3, Damage::Headless),
+        lossy("a fragment is short", Put(last(), b"1"), 3, Damage::Torn),
+        lossy("a fragment is long", Put(last(), b"123456"), 3, Damage::Sum),
+        lossy("an event is gone", Del(key(Record::Whole(id(4)))), 4, gap(4)),
+        lossy("the last event is gone", Del(key(Record::Whole(id(5)))), 5, gap(5)),
+        lossy("an event is there twice", Put(twice, b"x"), 4, Damage::Double),
+    ]
+}
+
+fn damage_around_events() -> Vec<Case> {
+    use Change::{Del, Put};
+    let keys = log().keys().clone();
     let key = |record| log().keys().record(record);
     let meta = |name: &[u8]| log().keys().meta(name);
-    let torn = |at, damage| vec![Finding::Event { id: id(at), damage }];
-    let foreign = [log().keys().prefix(), b"\x00odd"].concat();
-    type Case = (&'static str, Box<dyn Fn(&mut dyn Txn)>, Vec<Finding>, bool);
-    let cases: Vec<Case> = vec![
-        ("nothing", Box::new(|_| {}), vec![], true),
-        (
-            "a fragment is gone",
-            {
-                let key = key(Record::Fragment(id(3), 2));
-                Box::new(move |txn| txn.del(&key).unwrap())
-            },
-            torn(3, Damage::Torn),
-            false,
-        ),
-        (
-            "the last fragment is gone",
-            {
-                let key = key(Record::Fragment(id(3), 3));
-                Box::new(move |txn| txn.del(&key).unwrap())
-            },
-            torn(3, Damage::Torn),
-            false,
-        ),
-        (
-            "fragment 0 is gone",
-            {
-                let range = log().keys().first_fragment(id(3));
-                Box::new(move |txn| txn.clear(&range).unwrap())
-            },
-            torn(3, Damage::Headless),
-            false,
-        ),
-        (
-            "a fragment is short",
-            {
-                let key = key(Record::Fragment(id(3), 3));
-                Box::new(move |txn| txn.put(&key, b"1").unwrap())
-            },
-            torn(3, Damage::Torn),
-            false,
-        ),
-        (
-            "a fragment is long",
-            {
-                let key = key(Record::Fragment(id(3), 3));
-                Box::new(move |txn| txn.put(&key, b"123456").unwrap())
-            },
-            torn(3, Damage::Sum),
-            false,
-        ),
-        (
-            "an event is gone",
-            {
-                let key = key(Record::Whole(id(4)));
-                Box::new(move |txn| txn.del(&key).unwrap())
-            },
-            torn(4, Damage::Gap { expected: id(4) }),
-            false,
-        ),
-        (
-            "the last event is gone",
-            {
-                let key = key(Record::Whole(id(5)));
-                Box::new(move |txn| txn.del(&key).unwrap())
-            },
-            torn(5, Damage::Gap { expected: id(5) }),
-            false,
-        ),
-        (
-            "an event is there twice",
-            {
-                let key = key(Record::First(id(4), 1));
-                Box::new(move |txn| txn.put(&key, b"x").unwrap())
-            },
-            torn(4, Damage::Double),
-            false,
-        ),
-        (
-            "a foreign key",
-            {
-                let foreign = foreign.clone();
-                Box::new(move |txn| txn.put(&foreign, b"x").unwrap())
-            },
-            vec![Finding::Foreign(foreign)],
-            true,
-        ),
-        (
-            "debris after the latest",
-            {
-                let key = key(Record::Fragment(id(6), 1));
-                Box::new(move |txn| txn.put(&key, b"x").unwrap())
-            },
-            vec![Finding::After(id(6))],
-            true,
-        ),
-        (
-            "no latest",
-            {
-                let key = meta(META_LATEST);
-                Box::new(move |txn| txn.del(&key).unwrap())
-            },
-            vec![Finding::NoLatest],
-            true,
-        ),
-        (
-            "no schema",
-            {
-                let key = meta(META_SCHEMA);
-                Box::new(move |txn| txn.del(&key).unwrap())
-            },
-            vec![Finding::Schema("the log has events but no schema version".into())],
-            true,
-        ),
-        (
-            "a bad fence",
-            {
-                let key = meta(META_WRITER);
-                Box::new(move |txn| txn.put(&key, b"?").unwrap())
-            },
-            vec![Finding::Meta("meta/writer")],
-            true,
-        ),
-        (
-            "a bad latest",
-            {
-                let key = meta(META_LATEST);
-                Box::new(move |txn| txn.put(&key, b"?").unwrap())
-            },
-            vec![],
-            true,
-        ),
-        (
-            "a snapshot's byte",
-            {
-                let key = log().keys().blob_piece(0, 1);
-                Box::new(move |txn| txn.put(&key, b"x").unwrap())
-            },
-            vec![Finding::Snapshot(id(2))],
-            true,
-        ),
-        (
-            "a snapshot's piece",
-            {
-                let key = log().keys().blob_piece(0, 0);
-                Box::new(move |txn| txn.del(&key).unwrap())
-            },
-            vec![Finding::Snapshot(id(2))],
-            true,
-        ),
-        (
-            "a snapshot's note",
-            {
-                let key = key(Record::Special(id(2), 3));
-                Box::new(move |txn| txn.del(&key).unwrap())
-            },
-            vec![Finding::Snapshot(id(2))],
-            true,
-        ),
-        (
-            "a snapshot's head",
-            {
-                let key = log().keys().blob_head(0);
-                Box::new(move |txn| txn.del(&key).unwrap())
-            },
-            vec![Finding::Blob(0), Finding::Snapshot(id(2))],
-            true,
-        ),
-        (
-            "an unfinished snapshot",
-            {
-                let key = log().keys().blob_piece(1, 0);
-                Box::new(move |txn| txn.put(&key, b"x").unwrap())
-            },
-            vec![Finding::Blob(1)],
-            true,
-        ),
-    ];
-    for (name, break_it, expected, mends) in cases {
+    let foreign = [keys.prefix(), b"\x00odd"].concat();
+    let schema = Finding::Schema("the log has events but no schema version".into());
+    let snapshot = [Finding::Snapshot(id(2))];
+    let headless = [Finding::Blob(0), Finding::Snapshot(id(2))];
+    let after = key(Record::Fragment(id(6), 1));
+    vec![
+        mendable("nothing", Change::None, &[]),
+        mendable("a foreign key", Put(foreign.clone(), b"x"), &[Finding::Foreign(foreign)]),
+        mendable("debris after the latest", Put(after, b"x"), &[Finding::After(id(6))]),
+        mendable("no latest", Del(meta(META_LATEST)), &[Finding::NoLatest]),
+        mendable("no schema", Del(meta(META_SCHEMA)), &[schema]),
+        mendable("a bad fence", Put(meta(META_WRITER), b"?"), &[Finding::Meta("meta/writer")]),
+        mendable("a bad latest", Put(meta(META_LATEST), b"?"), &[]),
+        mendable("a snapshot's byte", Put(keys.blob_piece(0, 1), b"x"), &snapshot),
+        mendable("a snapshot's piece", Del(keys.blob_piece(0, 0)), &snapshot),
+        mendable("a snapshot's note", Del(key(Record::Special(id(2), 3))), &snapshot),
+        mendable("a snapshot's head", Del(keys.blob_head(0)), &headless),
+        mendable("an unfinished snapshot", Put(keys.blob_piece(1, 0), b"x"), &[Finding::Blob(1)]),
+    ]
+}
+
+#[test]
+fn damage_is_named() {
+    let cases = damaged_events().into_iter().chain(damage_around_events());
+    for Case { name, change: done, found: expected, mends } in cases {
         let engine = sample();
         let before = read_all(&engine, &log(), PageMax::default());
-        change(&engine, |txn| break_it(txn));
+        change(&engine, |txn| match &done {
+            Change::None => {}
+            Change::Del(key) => txn.del(key).unwrap(),
+            Change::Put(key, value) => txn.put(key, value).unwrap(),
+            Change::Clear(range) => txn.clear(range).unwrap(),
+        });
         let found = findings(&engine);
         if name == "a bad latest" {
             assert_eq!(found[0], Finding::Meta("meta/latest"));

@@ -142,7 +142,8 @@ impl Import {
             let snapshots = done.snapshots;
             writeln!(
                 out,
-                "{point}  imported {fresh} events, the log has {first}..{latest}, {snapshots} snapshots"
+                "{point}  imported {fresh} events, the log has {first}..{latest}, \
+                 {snapshots} snapshots"
             )?;
         }
         Ok(())

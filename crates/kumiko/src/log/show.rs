@@ -44,7 +44,8 @@ pub(super) fn points(engine: &dyn Engine, json: bool) -> Result<(), Error> {
         if json {
             let number = point.number().to_string();
             let point = point.to_string();
-            let row = json!({"point": point, "number": number, "first": first, "latest": latest, "events": count});
+            let row = json!({"point": point, "number": number, "first": first, "latest": latest,
+                "events": count});
             writeln!(out, "{row}")?;
         } else {
             writeln!(out, "{point}  {first}..{latest}  {count} events")?;
@@ -257,9 +258,14 @@ fn stat_json(point: Point, stat: &Stat) -> Result<(), Error> {
     let classes: Vec<_> = (0..).zip(&stat.classes).map(|(index, amount)| {
         json!({"bytes_max": bound(index), "events": amount.events, "bytes": amount.bytes})
     }).collect();
-    let hours: Vec<_> = stat.hours.iter().map(|(hour, amount)| {
-        json!({"hour_ms": u64::from(*hour) * 3_600_000, "events": amount.events, "bytes": amount.bytes})
-    }).collect();
+    let hours: Vec<_> = stat
+        .hours
+        .iter()
+        .map(|(hour, amount)| {
+            let hour_ms = u64::from(*hour) * 3_600_000;
+            json!({"hour_ms": hour_ms, "events": amount.events, "bytes": amount.bytes})
+        })
+        .collect();
     let largest: Vec<_> =
         stat.largest.iter().map(|(id, size)| json!({"id": id.get(), "bytes": size})).collect();
     let row = json!({

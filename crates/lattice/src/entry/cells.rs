@@ -82,6 +82,13 @@ impl Entry {
     ///
     /// `Missing` if a cell inside is not here.
     pub fn encode(&self) -> Result<Cell, Error> {
+        if let Some((stamp, text)) = &self.text
+            && self.is_plain_text()
+        {
+            return Ok(Cell::write(|writer| {
+                write_plain(writer, |writer| writer.cell(text), *stamp, self.expiry.1);
+            }));
+        }
         let first = self.first_type()?;
         let plain = Entry::plain(first, self.value(first), self.newest, self.expiry.1)?;
         let simple = plain == *self;
@@ -102,6 +109,16 @@ impl Entry {
                 }
             });
         }))
+    }
+
+    /// Whether this is what a SET leaves, by far the most common entry.
+    fn is_plain_text(&self) -> bool {
+        let set = |stamp: &Stamp| *stamp == self.newest && self.floor == stamp - 1;
+        self.text.as_ref().is_some_and(|it| set(&it.0))
+            && (self.expiry == (0, 0) || (self.expiry.0 == self.newest && self.expiry.1 != 0))
+            && self.counted == 0
+            && self.resets.is_empty()
+            && self.indexes().next().is_none()
     }
 
     fn value(&self, first: Option<i64>) -> Option<View<'_>> {
@@ -315,6 +332,34 @@ impl Entry {
         }
         Ok(entry)
     }
+}
+
+/// Appends the entry that a SET leaves.
+pub(crate) fn write_plain(
+    writer: &mut Writer,
+    write_text: impl FnOnce(&mut Writer),
+    stamp: Stamp,
+    expire_ms: i64,
+) {
+    writer.short_vector(4, |writer| {
+        write_text(writer);
+        writer.int(TEXT);
+        writer.int(stamp);
+        writer.int(expire_ms);
+    });
+}
+
+/// The text, stamp and expiry of an entry that a SET left, if it is one in our own form.
+pub(crate) fn plain_text(entry: View<'_>) -> Option<(View<'_>, Stamp, i64)> {
+    if entry.form() != Form::Vector(4) {
+        return None;
+    }
+    let mut slots = entry.slots();
+    let mut next = || slots.next()?.view().ok();
+    let (text, kind, stamp, expire_ms) = (next()?, next()?, next()?, next()?);
+    let stamp = stamp.as_int().filter(|it| 0 < *it && *it < i64::MAX)?;
+    let expire_ms = expire_ms.as_int().filter(|it| 0 <= *it)?;
+    (kind.as_int() == Some(TEXT)).then_some((text, stamp, expire_ms))
 }
 
 fn index_in(view: View<'_>) -> Result<Index, Error> {

@@ -79,6 +79,9 @@ fn join<K: Kind>(
     key_max: usize,
 ) -> Result<Index, Error> {
     let floor = floors.0.max(floors.1);
+    if theirs.is_empty() || own == theirs {
+        return if floors.0 == floor { Ok(own.clone()) } else { cut::<K>(own, floor) };
+    }
     let joined = own.merge(theirs, &mut |it: &Difference<'_>| {
         let Some(their_view) = it.theirs else { return Ok(Decision::Own) };
         let key = it.key_bytes()?;
@@ -117,6 +120,9 @@ fn read<'a, K: Kind>(key: &[u8], view: View<'a>, newest: Stamp) -> Result<K::Of<
 
 /// Without what lies at or below `floor`.
 pub(super) fn cut<K: Kind>(index: &Index, floor: Stamp) -> Result<Index, Error> {
+    if index.is_empty() {
+        return Ok(index.clone());
+    }
     let mut batch = Batch::new();
     for it in index {
         let it = it?;

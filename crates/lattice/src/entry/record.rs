@@ -24,7 +24,7 @@ pub(crate) fn text_cell(text: &[u8]) -> Cell {
 }
 
 /// Appends text as `text_cell` makes it.
-pub(super) fn write_text(writer: &mut Writer, text: &[u8]) {
+pub(crate) fn write_text(writer: &mut Writer, text: &[u8]) {
     if std::str::from_utf8(text).is_ok() { writer.string(text) } else { writer.blob(text) }
 }
 

@@ -10,7 +10,7 @@
 use super::item::Holds;
 use super::{Change, Database, Db, DbId, Item, Live, Touch, fields, image, ranking, sequence};
 use crate::Error;
-use crate::cell::{Cell, message};
+use crate::cell::{View, message};
 use crate::entry::{self, Entry, Fold, Found, Shape, Stamp};
 use crate::index::{Batch, Difference, Index};
 use crate::replica::absorb::{absorb, may_speak};
@@ -115,6 +115,18 @@ impl Live {
         let mut db = self.db(id, now_ms);
         old.diff(index, &mut |it| {
             let key = it.key_bytes()?;
+            let quiet = !db.shared.settings.journal;
+            if let (true, None, Some((text, _, 0))) =
+                (quiet, it.own, it.theirs.and_then(entry::plain_text))
+            {
+                // A new string, and nobody keeps a journal.
+                let hash = db.hash(&key);
+                let value = entry::text_of(text)?;
+                db.set_raw(hash, &key, &value, 0);
+                db.shown(&Change::Set { key: &key, value: &value, expire_ms: 0 });
+                keys.push(key.into_owned());
+                return Ok(());
+            }
             let before = it.own.map_or(Ok(Entry::default()), Entry::decode)?;
             let after = it.theirs.map_or(Ok(Entry::default()), Entry::decode)?;
             if db.show(&key, &before, &after)? {
@@ -182,16 +194,22 @@ fn judge(
     horizon: Stamp,
 ) -> Result<Verdict, Error> {
     let Some(view) = it.theirs else { return Ok(Verdict::Keep) };
+    if let (None, Some((_, stamp, _))) = (it.own, entry::plain_text(view))
+        && stamp <= stamp_max
+    {
+        // A new string: what they have is what we would write.
+        return Ok(Verdict::Take);
+    }
     let mut theirs = Entry::decode(view)?;
     if stamp_max < theirs.newest() {
         return Ok(Verdict::Later(theirs.newest() as u64));
     }
     theirs.keep_columns(&|name| may_speak(source.owner, source.layout, name))?;
     let own = it.own.map_or(Ok(Entry::default()), Entry::decode)?;
-    // Also checks every record that differs, and cuts what lies below a floor.
-    let mut theirs = entry::merge(&Entry::default(), &theirs)?;
     if 0 < horizon {
-        // What we have forgotten as removed does not come back as a removal.
+        // What we have forgotten as removed does not come back as a removal. The merge checks
+        // every record first.
+        theirs = entry::merge(&Entry::default(), &theirs)?;
         theirs.collect(horizon)?;
         if it.own.is_none() && theirs.is_bare() && theirs.newest() < horizon {
             return Ok(Verdict::Keep);
@@ -212,12 +230,9 @@ impl Db<'_> {
         let mut batch = Batch::new();
         let mut changed = 0;
         for (key, touch) in &keys {
-            match self.fold_key(&fold, key, touch) {
-                Ok(None) => {}
-                Ok(Some(cell)) => {
-                    batch.put_string(key, |writer| writer.cell(&cell));
-                    changed += 1;
-                }
+            match self.fold_key(&fold, key, touch, &mut batch) {
+                Ok(true) => changed += 1,
+                Ok(false) => {}
                 Err(error) => {
                     self.base.touched.keys = keys;
                     return Err(error);
@@ -247,9 +262,16 @@ impl Db<'_> {
         Ok(())
     }
 
-    fn fold_key(&mut self, fold: &Fold, key: &[u8], touch: &Touch) -> Result<Option<Cell>, Error> {
+    /// Adds the next entry of a key to the batch; false if it has not changed.
+    fn fold_key(
+        &mut self,
+        fold: &Fold,
+        key: &[u8],
+        touch: &Touch,
+        batch: &mut Batch,
+    ) -> Result<bool, Error> {
         if is_reserved(key) {
-            return Ok(None);
+            return Ok(false);
         }
         let Database { table, index, .. } = &*self.base;
         let hashing = &self.shared.hashing;
@@ -257,16 +279,25 @@ impl Db<'_> {
         let known = index.get(key)?;
         if known.is_none() && item.is_none() {
             // It came and went without anybody else seeing it.
-            return Ok(None);
+            return Ok(false);
+        }
+        if !self.shared.settings.journal
+            && let Some((text, stamp, expire_ms)) = plain_set(known, touch, item)
+        {
+            let text = |writer: &mut crate::cell::Writer| entry::write_text(writer, text);
+            batch.put_string(key, |writer| entry::write_plain(writer, text, stamp, expire_ms));
+            return Ok(true);
         }
         let old = known.map_or(Ok(Entry::default()), Entry::decode)?;
         let find = |item: &Item, member: &[u8]| find(item, hashing, member);
         let new = fold.fold(&old, touch, item, &find)?;
         if new == old {
-            return Ok(None);
+            return Ok(false);
         }
         self.journal_entry(key, &old, &new)?;
-        new.encode().map(Some)
+        let cell = new.encode()?;
+        batch.put_string(key, |writer| writer.cell(&cell));
+        Ok(true)
     }
 
     /// Records what must be merged into `old` to get `new`.
@@ -440,6 +471,22 @@ impl Db<'_> {
         }
         gone
     }
+}
+
+/// The next entry of a string that was set anew over nothing or over a string that was set: the
+/// same as folding gives, without taking the entries apart.
+fn plain_set<'a>(
+    known: Option<View<'_>>,
+    touch: &Touch,
+    item: Option<&'a Item>,
+) -> Option<(&'a [u8], Stamp, i64)> {
+    let text = item?.as_text().filter(|_| touch.reset)?;
+    let newest = match known {
+        None => 0,
+        Some(view) => entry::plain_text(view)?.1,
+    };
+    let stamp = i64::try_from(touch.at_ms).ok()?.max(newest + 1);
+    Some((text, stamp, item?.expire_ms() as i64))
 }
 
 /// What a live collection says of one field or member.

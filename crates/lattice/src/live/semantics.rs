@@ -271,3 +271,32 @@ fn an_explanation_names_the_reasons() {
     let same = a.live.explain(a.id, b"k", a.now_ms, &[(b.owner, &mine.index)]).unwrap().unwrap();
     assert!(same.owners[0].2);
 }
+
+/// The short cuts for plain strings give what the long way gives: a journal takes the long way.
+#[test]
+fn plain_strings_fold_alike() {
+    kumiko_base::draw::check("plain_strings_fold_alike", 200, |draw| {
+        let (mut short, mut long) = (Node::new(1, false), Node::new(1, true));
+        for _ in 0..20 {
+            let command = match draw.below(5) {
+                0 => format!("SET k{} {}", draw.below(3), draw.below(5)),
+                1 => format!("SET k{} {} PX 900", draw.below(3), draw.below(5)),
+                2 => format!("INCRBY n{} 1", draw.below(2)),
+                3 => format!("DEL k{}", draw.below(3)),
+                _ => format!("SET n{} 4", draw.below(2)),
+            };
+            for node in [&mut short, &mut long] {
+                run(&mut node.live, node.id, node.now_ms, &command).unwrap();
+            }
+            if draw.one_in(3) {
+                assert_eq!(short.state().index.id(), long.state().index.id());
+            }
+        }
+        let (state, owner) = (short.state(), short.owner);
+        let (mut quiet, mut loud) = (Node::new(2, false), Node::new(2, true));
+        quiet.absorb(owner, &state);
+        loud.absorb(owner, &state);
+        assert_eq!(quiet.plain(), loud.plain());
+        assert_eq!(quiet.state().index.id(), loud.state().index.id());
+    });
+}

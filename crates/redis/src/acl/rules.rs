@@ -199,12 +199,10 @@ fn set_all(selector: &mut Selector, allowed: bool) {
     selector.rules = vec![if allowed { "+@all" } else { "-@all" }.to_owned()];
 }
 
-/// Remembers a rule if it had an effect, and forgets an older one about the same thing.
-fn remember(selector: &mut Selector, allowed: bool, name: &str, effect: bool) {
+/// Remembers a rule, and forgets an older one about the same thing.
+fn remember(selector: &mut Selector, allowed: bool, name: &str) {
     selector.rules.retain(|rule| rule[1..] != *name || rule[1..] == *"@all");
-    if effect {
-        selector.rules.push(format!("{}{name}", if allowed { '+' } else { '-' }));
-    }
+    selector.rules.push(format!("{}{name}", if allowed { '+' } else { '-' }));
 }
 
 fn set_category(selector: &mut Selector, allowed: bool, category: &[u8]) -> Result<(), String> {
@@ -212,17 +210,15 @@ fn set_category(selector: &mut Selector, allowed: bool, category: &[u8]) -> Resu
         .iter()
         .find(|(_, name)| name.as_bytes() == category)
         .ok_or("Unknown command or category name in ACL")?;
-    let mut effect = false;
     for (number, row) in Table::shared().rows().iter().enumerate() {
         if row.command.all_categories() & bit != 0 {
-            effect |= selector.commands[number] != allowed;
             selector.commands[number] = allowed;
             if !allowed {
                 selector.first_words.retain(|(it, _)| *it != number);
             }
         }
     }
-    remember(selector, allowed, &format!("@{name}"), effect);
+    remember(selector, allowed, &format!("@{name}"));
     Ok(())
 }
 
@@ -231,14 +227,12 @@ fn set_command(selector: &mut Selector, allowed: bool, name: &[u8]) -> Result<()
     let unknown = "Unknown command or category name in ACL";
     let text = String::from_utf8_lossy(name).into_owned();
     if let Some(command) = table.get(name) {
-        let mut effect = false;
         for it in std::iter::once(command).chain(command.subcommands) {
             let number = table.number(it);
-            effect |= selector.commands[number] != allowed;
             selector.commands[number] = allowed;
             selector.first_words.retain(|(it, _)| *it != number);
         }
-        remember(selector, allowed, &text, effect);
+        remember(selector, allowed, &text);
         return Ok(());
     }
     // "+select|0": one first argument of a command without subcommands.
@@ -254,6 +248,6 @@ fn set_command(selector: &mut Selector, allowed: bool, name: &[u8]) -> Result<()
         return Err("Allowing first-arg is only supported with the + sign".into());
     }
     selector.first_words.push((table.number(command), word.as_bytes().to_vec()));
-    remember(selector, true, &text, true);
+    remember(selector, true, &text);
     Ok(())
 }

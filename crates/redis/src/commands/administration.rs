@@ -48,6 +48,9 @@ pub static COMMANDS: &[Command] = &[
         .flags(BLOCKING)
         .acl(CONNECTION | BLOCKS)
         .summary("How many peers have this client's writes"),
+    Command::new("cluster", -2, cluster)
+        .flags(STALE)
+        .summary("Refused: the nodes of a cluster are asked by kumiko cluster"),
     Command::new("lolwut", -1, lolwut)
         .flags(READONLY | FAST)
         .summary("A small picture and the version"),
@@ -171,6 +174,10 @@ fn wait(ctx: &mut Context<'_>, args: &Args<'_>) -> Outcome {
     let nothing: [&[u8]; 0] = [];
     ctx.block(args, nothing.into_iter(), Wanted::Time, timeout, TimedOut::Int(acknowledged));
     Ok(())
+}
+
+fn cluster(_ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
+    Err(Fail::new("ERR This instance has cluster support disabled"))
 }
 
 fn lolwut(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {

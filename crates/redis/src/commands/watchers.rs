@@ -53,6 +53,8 @@ static MEMORY: &[Command] = &[
     Command::new("memory|stats", 2, memory_stats).summary("Where memory goes"),
     Command::new("memory|doctor", 2, memory_doctor).summary("Whether memory is in order"),
     Command::new("memory|purge", 2, memory_purge).summary("Gives memory back"),
+    Command::new("memory|malloc-stats", 2, memory_malloc_stats)
+        .summary("What the allocator tells: nothing"),
     Command::new("memory|help", 2, memory_help)
         .flags(LOADING | STALE)
         .summary("What MEMORY can do"),
@@ -240,6 +242,11 @@ fn memory_doctor(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
 
 fn memory_purge(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
     ctx.reply.ok();
+    Ok(())
+}
+
+fn memory_malloc_stats(ctx: &mut Context<'_>, _args: &Args<'_>) -> Outcome {
+    ctx.reply.bulk(b"Stats not supported for the current allocator");
     Ok(())
 }
 
