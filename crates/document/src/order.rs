@@ -12,6 +12,7 @@
 //! array            per element: value; end 00
 //! bytes            length (4, BE), subtype, bytes
 //! object id        12 bytes
+//! boolean          00 or 01
 //! date             8 bytes, BE, sign flipped
 //! timestamp        seconds (4, BE), counter (4, BE)
 //! regex            pattern, options, each like text
@@ -36,8 +37,7 @@ const MAP: u8 = 0x28;
 const ARRAY: u8 = 0x32;
 const BYTES: u8 = 0x3C;
 const OBJECT_ID: u8 = 0x46;
-const FALSE: u8 = 0x50;
-const TRUE: u8 = 0x51;
+const BOOL: u8 = 0x50;
 const DATE: u8 = 0x5A;
 const TIMESTAMP: u8 = 0x64;
 const REGEX: u8 = 0x6E;
@@ -56,8 +56,7 @@ fn class_byte(value: &Value) -> u8 {
         Value::Array(_) => ARRAY,
         Value::Bytes(_) | Value::Binary(..) | Value::Uuid(_) => BYTES,
         Value::ObjectId(_) => OBJECT_ID,
-        Value::Bool(false) => FALSE,
-        Value::Bool(true) => TRUE,
+        Value::Bool(_) => BOOL,
         Value::DateTime(_) => DATE,
         Value::Timestamp(..) => TIMESTAMP,
         Value::Regex(..) => REGEX,
@@ -69,18 +68,13 @@ fn class_byte(value: &Value) -> u8 {
 
 /// The class of a value; only values of one class are compared by `<` in a query.
 pub fn class(value: &Value) -> u8 {
-    match class_byte(value) {
-        TRUE => FALSE,
-        class => class,
-    }
+    class_byte(value)
 }
 
 /// The first key byte and the first byte past the class of `value`.
 pub fn class_bounds(value: &Value) -> (u8, u8) {
-    match class_byte(value) {
-        FALSE | TRUE => (FALSE, TRUE + 1),
-        class => (class, class + 1),
-    }
+    let class = class_byte(value);
+    (class, class + 1)
 }
 
 /// The order of all values.
@@ -113,6 +107,7 @@ fn compare_same(a: &Value, b: &Value) -> Ordering {
             });
             first_difference(pairs).then(a.len().cmp(&b.len()))
         }
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::DateTime(a), Value::DateTime(b)) => a.cmp(b),
         (Value::Timestamp(a, ai), Value::Timestamp(b, bi)) => (a, ai).cmp(&(b, bi)),
         (Value::Regex(a, ao), Value::Regex(b, bo)) => (a, ao).cmp(&(b, bo)),
@@ -209,6 +204,7 @@ fn encode_body(value: &Value, out: &mut Vec<u8>) {
         }
         // Never in a document, so its inside decides nothing.
         Value::Pairs(_) => out.push(0),
+        Value::Bool(it) => out.push(u8::from(*it)),
         Value::ObjectId(id) => out.extend_from_slice(id),
         Value::DateTime(ms) => {
             out.extend_from_slice(&(ms.cast_unsigned() ^ (1 << 63)).to_be_bytes());
@@ -250,8 +246,7 @@ pub fn decode_simple(bytes: &[u8]) -> Option<(Value, usize)> {
     let (class, body) = bytes.split_first()?;
     Some(match *class {
         NULL => (Value::Null, 1),
-        FALSE => (Value::Bool(false), 1),
-        TRUE => (Value::Bool(true), 1),
+        BOOL => (Value::Bool(*body.first()? != 0), 2),
         OBJECT_ID => (Value::ObjectId(body.first_chunk::<12>().copied()?), 13),
         DATE => {
             let bits = u64::from_be_bytes(body.first_chunk::<8>().copied()?);

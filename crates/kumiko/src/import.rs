@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
         None => Box::new(std::io::stdin()),
     };
     if args.drop {
-        write(engine.as_ref(), |work| Ok(catalog::drop(work, database, name).map(drop)?))?;
+        write(engine.as_ref(), |work| catalog::drop(work, database, name))?;
     }
     let mut input = BufReader::new(input);
     let mut progress = Progress::new("documents", None);
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Error> {
     }
     progress.end();
     engine.sync()?;
-    println!("{count} documents into {database}.{name}");
+    eprintln!("{count} documents into {database}.{name}");
     Ok(())
 }
 
@@ -95,18 +95,15 @@ fn parse(text: &str) -> Result<Value, Error> {
     let Value::Map(mut fields) = document else {
         return Err(Error::invalid("a document must be an object"));
     };
-    match fields.iter().position(|(name, _)| name == "_id") {
-        Some(at) => {
-            let id = fields.remove(at);
-            fields.insert(0, id);
-        }
-        None => {
-            let mut id = random::bytes::<12>()?;
-            let seconds = (clock::now_ms() / 1000) as u32;
-            id[..4].copy_from_slice(&seconds.to_be_bytes());
-            fields.insert(0, ("_id".into(), Value::ObjectId(id)));
-        }
-    }
+    let id = if let Some(at) = fields.iter().position(|(name, _)| name == "_id") {
+        fields.remove(at)
+    } else {
+        let mut id = random::bytes::<12>()?;
+        let seconds = (clock::now_ms() / 1000) as u32;
+        id[..4].copy_from_slice(&seconds.to_be_bytes());
+        ("_id".to_string(), Value::ObjectId(id))
+    };
+    fields.insert(0, id);
     Ok(Value::Map(fields))
 }
 
