@@ -111,6 +111,10 @@ fn commands(count: usize, replication: bool) {
             assert!(0 < db.zrange(b"zset", 0, 10, false).expect("a sorted set").count());
         }
     });
+    lists(count, &mut live, id);
+}
+
+fn lists(count: usize, live: &mut Live, id: DbId) {
     row("rpush", count, 319e3, || {
         for n in 0..count {
             live.db(id, NOW_MS).push(b"right", End::Back, &key(n)).expect("it fits");

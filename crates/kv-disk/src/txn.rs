@@ -119,8 +119,7 @@ impl DiskTxn {
             let under = stored.and_then(|(_, value)| value).filter(|_| side.is_le());
             let sum;
             let (key, value) = if side.is_lt() {
-                let (key, _) = stored.expect("a stored row comes next");
-                (key, under)
+                (stored.expect("a stored row comes next").0, under)
             } else {
                 let (key, write) = write.expect("a written row comes next");
                 let value = match write {

@@ -34,7 +34,7 @@ impl Store for Rocks {
         }
         let mut options = WriteOptions::default();
         options.set_sync(self.durable);
-        self.database.write_opt(&batch, &options).expect("commit");
+        self.database.write_opt(batch, &options).expect("commit");
     }
 
     fn get(&self, key: &[u8]) -> Option<usize> {
