@@ -149,7 +149,7 @@ fn about_memory(server: &mut Server) -> Vec<String> {
         format!("maxmemory_human:{}", human(max)),
         format!("maxmemory_policy:{}", server.config.get("maxmemory-policy")),
         format!("mem_fragmentation_ratio:{ratio:.2}"),
-        "mem_allocator:mimalloc".to_owned(),
+        "mem_allocator:libc".to_owned(),
         "active_defrag_running:0".to_owned(),
         "lazyfree_pending_objects:0".to_owned(),
         "lazyfreed_objects:0".to_owned(),
