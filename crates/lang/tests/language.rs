@@ -1,5 +1,4 @@
 //! The language, row by row: what each row says was observed on MongoDB 6.0.
-#![expect(clippy::unwrap_used, reason = "a test may stop at any surprise")]
 
 use kumiko_base::Value;
 use kumiko_base::draw::{self, Draw};
