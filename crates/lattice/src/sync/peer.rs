@@ -17,8 +17,8 @@ pub(super) struct Peer {
     pub(super) expected: Option<Owner>,
     pub(super) layout: Layout,
     token: [u8; 32],
-    /// The number of our challenge and when it is late.
-    pub(super) challenge: Option<(i64, u64)>,
+    /// The number of our challenge until it is answered, and when it is late, unless it is already.
+    pub(super) challenge: Option<(i64, Option<u64>)>,
     /// The key that the peer proved.
     pub(super) proved: Option<Owner>,
     /// Whether we proved ours. Only then will the peer take what is not complete.
@@ -71,9 +71,10 @@ impl Peer {
     }
 
     /// Whether it is settled that the peer stays a stranger: nobody in particular was expected, and
-    /// it has not proved a key in time, or has not asked for ours.
+    /// it has not proved a key in time, or has not asked for ours. A late answer still counts.
     pub(super) fn is_stranger(&self) -> bool {
-        self.expected.is_none() && self.challenge.is_none() && !self.is_verified()
+        let is_settled = self.challenge.is_none_or(|it| it.1.is_none());
+        self.expected.is_none() && is_settled && !self.is_verified()
     }
 
     /// The longest body that this peer may send.

@@ -135,7 +135,7 @@ impl Sync {
             return;
         }
         let number = self.number();
-        peer.challenge = Some((number, self.now_ms + self.settings.challenge_ms));
+        peer.challenge = Some((number, Some(self.now_ms + self.settings.challenge_ms)));
         let signed = peer.challenge(&self.signer);
         self.peers.insert(id, peer);
         self.send(id, &Message::Challenge { id: number, signed });
@@ -549,8 +549,12 @@ impl Sync {
         let settings = self.settings;
         let now_ms = self.now_ms;
         let peer = self.peers.get_mut(&id).expect("the caller has just seen it");
-        if peer.challenge.is_some_and(|it| it.1 < now_ms) {
-            peer.challenge = None;
+        if let Some((_, late_ms)) = &mut peer.challenge
+            && late_ms.is_some_and(|it| it < now_ms)
+        {
+            // The challenge stays: whoever answers it takes itself for verified from then on, and
+            // sends values in part, so a late answer has to count here too.
+            *late_ms = None;
             self.unproved(id);
             return;
         }

@@ -512,6 +512,30 @@ fn random_bodies_never_panic() {
     });
 }
 
+/// Found by the simulator: a clock jumped while a challenge was open, so its answer came late and was
+/// thrown away. The peer that had answered took itself for verified and sent values in part, which
+/// were refused as a stranger's, again and again, and nothing of it arrived any more.
+#[test]
+fn a_late_answer_still_proves_the_key() {
+    let mut net = Net::new(2, Settings::default());
+    net.links.push([(0, PeerId(0)), (1, PeerId(1))]);
+    for at in 0..2 {
+        let (peer, layout) = (PeerId(at as u64), Layout::Seed);
+        net.step(at, Event::Opened { peer, expected: None, layout, token: [at as u8; 32] });
+    }
+    net.now += Settings::default().challenge_ms + 1;
+    net.step(0, Event::Tick);
+    net.run();
+    assert_eq!(net.nodes[0].proved(PeerId(0)), Some(signer(2).owner()));
+    net.publish(1, 0..1_000);
+    net.run();
+    net.publish(1, 1_000..1_001);
+    net.run();
+    net.assert_equal();
+    // Each proved its key, once.
+    assert_eq!(net.effects.iter().filter(|it| matches!(it.1, Effect::Proved { .. })).count(), 2);
+}
+
 /// Found by the simulator: a node whose clock had gone back took its own entries for too far ahead,
 /// left them out, and published less than it had.
 #[test]
