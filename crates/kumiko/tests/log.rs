@@ -254,7 +254,9 @@ fn appends_until_killed() {
         scope.spawn(|| keep_short(engine, &done));
         scope.spawn(|| {
             while !done.load(std::sync::atomic::Ordering::SeqCst) {
-                [POINT, OTHER].iter().for_each(|point| read_some(engine, &log_of(point)));
+                for point in [POINT, OTHER] {
+                    read_some(engine, &log_of(point));
+                }
             }
         });
     });

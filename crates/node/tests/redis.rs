@@ -1,5 +1,7 @@
 //! The Redis front through its sockets: requests in pieces, refusals, restarts.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

@@ -183,7 +183,9 @@ mod tests {
             let bodies: Vec<Vec<u8>> =
                 (0..draw.below(6)).map(|_| [vec![1], draw.bytes(400)].concat()).collect();
             let mut stream = Vec::new();
-            bodies.iter().for_each(|body| put(body, &mut stream));
+            for body in &bodies {
+                put(body, &mut stream);
+            }
             let mut frames = Frames::new(1_000);
             let mut found = Vec::new();
             let mut rest = &stream[..];

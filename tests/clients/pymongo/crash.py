@@ -11,7 +11,7 @@ import threading
 import time
 
 from pymongo import MongoClient
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 kumiko, folder, rounds, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 ACCOUNTS, START = 10, 100
@@ -56,12 +56,15 @@ def mover(address, stop, r):
     while not stop.is_set():
         a, b = r.sample(range(ACCOUNTS), 2)
 
-        def move(session):
-            db.accounts.update_one({"_id": a}, {"$inc": {"v": -1}}, session=session)
-            db.accounts.update_one({"_id": b}, {"$inc": {"v": 1}}, session=session)
+        # Not `with_transaction`: it would try a node that is gone for two minutes.
         try:
             with c.start_session() as session:
-                session.with_transaction(move)
+                session.start_transaction()
+                db.accounts.update_one({"_id": a}, {"$inc": {"v": -1}}, session=session)
+                db.accounts.update_one({"_id": b}, {"$inc": {"v": 1}}, session=session)
+                session.commit_transaction()
+        except OperationFailure:
+            continue
         except PyMongoError:
             return
 
