@@ -7,6 +7,7 @@ A difference is printed with everything needed to see it again, and the exit cod
 
 import random
 import sys
+from decimal import Decimal
 
 import bson
 from bson import Decimal128, Int64, ObjectId, Timestamp
@@ -168,10 +169,26 @@ def run(call):
         return "error", type(error).__name__
 
 
+def extreme(value):
+    """Of two equal numbers of different types, either is the least or the greatest."""
+    if isinstance(value, Decimal128):
+        value = value.to_decimal()
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        return {"number": repr(float(value))}
+    return normal(value)
+
+
 def normal(value):
     """As text; sets, whose order is free, in order."""
     if isinstance(value, dict):
-        return {k: sorted((normal(v) for v in value[k]), key=show) if k == "s" and isinstance(value[k], list) else normal(value[k]) for k in value}
+        grouped = "n" in value and "s" in value
+        shown = {}
+        for k, v in value.items():
+            if k == "s" and isinstance(v, list):
+                shown[k] = sorted((normal(it) for it in v), key=show)
+            else:
+                shown[k] = extreme(v) if grouped and k in ("m", "l") else normal(v)
+        return shown
     if isinstance(value, list):
         return [normal(v) for v in value]
     return value
