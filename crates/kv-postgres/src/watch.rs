@@ -1,7 +1,6 @@
 //! Watches: one connection listens for all of them; where the server has no LISTEN, and in case a
 //! notification is lost with a connection, the key's version is looked at from time to time.
 
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -34,10 +33,8 @@ impl Bells {
             let mut client = pool.connect()?;
             client.execute("LISTEN kumiko").is_ok().then_some(client)
         };
-        let mut hex = String::new();
-        for byte in key {
-            let _ = write!(hex, "{byte:02x}");
-        }
+        // As PostgreSQL's `encode` writes it.
+        let hex = kumiko_base::hex::show(key);
         if let Some(client) = &mut listener {
             client.run(&[Statement::new(WATCHED, vec![key.to_vec()])]).map_err(unavailable)?;
             // What came before the watch was made is of no interest.
